@@ -1,0 +1,99 @@
+// One row per line of python/aqepilot/spark_versions.csv, all from one source tree.
+// A row's jar: sbt aqepilot-spark-<minor>_<scala>/jar (dots as underscores). All of them: sbt jar
+
+val root = file(".").getAbsoluteFile
+val rows = SparkRow.readAll(root / "python/aqepilot/spark_versions.csv")
+val jar = taskKey[File]("packages this row's jar into python/aqepilot/jars")
+
+ThisBuild / scalaVersion := rows.last.scalaVersion(root)
+ThisBuild / organization := "io.aqepilot"
+ThisBuild / version := {
+  val about = IO.read(root / "python/aqepilot/__about__.py")
+  """__version__ = "(.+)"""".r.findFirstMatchIn(about).get.group(1)
+}
+
+def sparkJars(row: SparkRow): Seq[File] = {
+  val jars = row.pysparkJars(root)
+  if (jars.isEmpty) sys.error(s"No pyspark ${row.newest} in .envs/: run `make env` first")
+  jars
+}
+
+def settingsOf(row: SparkRow): Seq[Setting[_]] = Seq(
+  name := s"aqepilot-spark-${row.minor}",
+  Compile / unmanagedSourceDirectories := (root / "jvm/src/main/scala") +:
+    (root / "jvm/src/main" * "spark-*").get.filter(folder => row.isIn(folder.getName)),
+  Compile / unmanagedResourceDirectories := Seq(root / "jvm/src/main/resources"),
+  Test / unmanagedSourceDirectories := Seq(root / "tests/jvm"),
+  Test / unmanagedResourceDirectories := Seq(root / "tests/cases", root / "project/test-resources"),
+  Compile / unmanagedJars := (if (row.fromMaven) Nil else sparkJars(row).classpath),
+  // Spark's own jars carry the Scala library; a second one would hide it from the tests.
+  autoScalaLibrary := row.fromMaven,
+  scalaModuleInfo ~= (_.map(_.withOverrideScalaVersion(false))),
+  libraryDependencies ++=
+    (if (row.fromMaven) Seq("org.apache.spark" %% "spark-sql" % row.newest % Provided) else Nil),
+  scalacOptions ++= Seq("-release", row.bytecode),
+  Compile / resourceGenerators += Def.task {
+    val file = (Compile / resourceManaged).value / "aqepilot-build.properties"
+    IO.write(
+      file,
+      s"""version=${version.value}
+         |spark_minor=${row.minor}
+         |spark_built_for=${row.newest}
+         |scala=${row.scalaBinary}
+         |""".stripMargin
+    )
+    Seq(file)
+  }.taskValue,
+  jar := {
+    val built = (Compile / packageBin).value
+    val folder = root / "python/aqepilot/jars"
+    val shipped = folder / s"${name.value}_${row.scalaBinary}-${version.value}.jar"
+    val older = (folder * s"${name.value}_${row.scalaBinary}-*.jar").get.filter(_ != shipped)
+    IO.delete(older)
+    IO.copyFile(built, shipped)
+    streams.value.log.info(s"python/aqepilot/jars/${shipped.getName}")
+    shipped
+  }
+)
+
+lazy val aqepilot =
+  rows.foldLeft(projectMatrix.in(file("jvm")).defaultAxes(VirtualAxis.jvm).settings(common)) {
+    (matrix, row) =>
+      matrix.customRow(
+        scalaVersions = Seq(row.scalaVersion(root)),
+        axisValues = Seq(SparkAxis(row.minor), VirtualAxis.jvm),
+        process = _.settings(settingsOf(row))
+      )
+  }
+
+lazy val common = Seq(
+  scalacOptions ++= Seq("-encoding", "utf8", "-deprecation", "-feature", "-unchecked", "-Xlint:_,-unused"),
+  libraryDependencies += "org.scalatest" %% "scalatest" % "3.2.20" % Test,
+  Compile / packageBin / packageOptions += Package.ManifestAttributes("License" -> "Apache-2.0"),
+  Test / fork := true,
+  Test / forkOptions := (Test / forkOptions).value.withWorkingDirectory(root),
+  Test / javaOptions ++= Seq("-Xmx2g", "-Xss4m", "-Djava.net.preferIPv6Addresses=false") ++ sparkOpens,
+  Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF"),
+  Test / definedTests := {
+    val found = (Test / definedTests).value
+    if (found.isEmpty) sys.error("tests/jvm holds no test")
+    found
+  }
+)
+
+// What Spark's own launcher opens on Java 17 and later.
+lazy val sparkOpens = Seq(
+  "java.lang",
+  "java.lang.invoke",
+  "java.lang.reflect",
+  "java.io",
+  "java.net",
+  "java.nio",
+  "java.util",
+  "java.util.concurrent",
+  "java.util.concurrent.atomic",
+  "sun.nio.ch",
+  "sun.nio.cs",
+  "sun.security.action",
+  "sun.util.calendar"
+).map(name => s"--add-opens=java.base/$name=ALL-UNNAMED")
