@@ -1,0 +1,114 @@
+package io.aqepilot.log
+
+import com.fasterxml.jackson.databind.annotation.JsonDeserialize
+import org.apache.spark.scheduler.SparkListenerEvent
+
+/** The schema of the events in this file. A reader of logs goes by it; fields are only ever added.
+  */
+object EventSchema {
+  val Version = 1
+}
+
+/** A policy was read at one point: once per text, source and session. A null `error` means that it
+  * is good and will be asked.
+  *
+  * @param revision
+  *   first 12 hex digits of SHA-256 over text, NUL and `when`; decisions carry only this
+  * @param source
+  *   `submitted` (in the configuration the application was started with) or `session`
+  */
+final case class AqePilotPolicyLoaded(
+    schemaVersion: Int,
+    time: Long,
+    sessionId: String,
+    policy: String,
+    point: String,
+    revision: String,
+    text: String,
+    when: Option[String],
+    mode: String,
+    source: String,
+    user: String,
+    error: Option[String])
+    extends SparkListenerEvent
+
+/** What was proposed at one decision point, for one join side and one set of facts.
+  *
+  * @param executionId
+  *   none while nothing is executed (`explain`, `df.rdd`)
+  * @param facts
+  *   the facts as JSON, only in the first event of an execution that has this `factsId`
+  * @param answer
+  *   what the policy said; none is *leave it to Spark*
+  * @param sparkAnswer
+  *   what Spark's own rule says, in the same words
+  * @param sparkStrategy
+  *   the strategy Spark would plan without us
+  * @param askedMicros
+  *   time for facts and answer, in microseconds
+  */
+final case class AqePilotDecision(
+    schemaVersion: Int,
+    time: Long,
+    decisionId: Long,
+    sessionId: String,
+    // Scala erases the element type of Option[Long]: Jackson would read back an Integer.
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) executionId: Option[Long],
+    fingerprint: Option[String],
+    point: String,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) joinId: Option[Long],
+    side: Option[String],
+    tables: Option[String],
+    factsId: String,
+    facts: Option[String],
+    policy: Option[String],
+    revision: Option[String],
+    mode: String,
+    answer: Option[String],
+    sparkAnswer: Option[String],
+    sparkStrategy: Option[String],
+    applied: Boolean,
+    reason: String,
+    detail: Option[String],
+    askedMicros: Double)
+    extends SparkListenerEvent
+
+/** What became of a decision, read off the final plan.
+  *
+  * @param fate
+  *   `adopted`, `refused_by_cost`, `no_change` or `superseded`
+  */
+final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Option[String])
+
+/** How a query with at least one decision went. Task figures are sums over all its tasks that ended
+  * before it did, retried and failed ones too.
+  *
+  * @param peakExecutionMemoryBytes
+  *   the largest of any one task
+  * @param fates
+  *   empty for a query that failed
+  * @param droppedEvents
+  *   events that Spark's listener queues dropped while this query ran: above 0, its figures and the
+  *   event log may lack something
+  */
+final case class AqePilotQueryClosed(
+    schemaVersion: Int,
+    time: Long,
+    sessionId: String,
+    executionId: Long,
+    fingerprint: Option[String],
+    succeeded: Boolean,
+    error: Option[String],
+    wallMillis: Long,
+    taskMillis: Long,
+    cpuMillis: Long,
+    inputBytes: Long,
+    shuffleReadBytes: Long,
+    shuffleWriteBytes: Long,
+    memorySpillBytes: Long,
+    diskSpillBytes: Long,
+    peakExecutionMemoryBytes: Long,
+    failedTasks: Long,
+    fates: Seq[AqePilotFate],
+    droppedEvents: Long)
+    extends SparkListenerEvent

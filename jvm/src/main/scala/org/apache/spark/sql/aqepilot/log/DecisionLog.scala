@@ -1,0 +1,136 @@
+package org.apache.spark.sql.aqepilot.log
+
+import java.util.{Collections, LinkedHashMap, Map}
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicLong
+
+import com.codahale.metrics.Counter
+import io.aqepilot.log._
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.aqepilot.log.QueryRecorder.Barrier
+import org.apache.spark.sql.internal.SQLConf
+
+/** The record of one driver: what policies were loaded, what they decided, and what came of it. All
+  * goes to Spark's listener bus, and so into its event log; the newest decisions stay here, for
+  * `aqepilot_decisions()`. No call throws or waits, [[decisions]] excepted, which waits a little.
+  *
+  * What is lost is counted: `dropped.ring` (decisions that had to make room in the live view, the
+  * event log has them), `dropped.queue` and `dropped.event_log` (events that Spark's full queues
+  * dropped: figures and fates of queries, and lines of the event log), `dropped.queries` (queries
+  * whose end was not waited for, too many being open).
+  */
+final class DecisionLog private (sc: SparkContext) {
+  import DecisionLog._
+
+  private val source = new DecisionSource
+  private val faults = new Faults(source.failed)
+  private val ids = new AtomicLong
+  private val ring = new DecisionRing(
+    faults.swallow("ring_bytes", DefaultRingBytes)(
+      sc.conf.getSizeAsBytes(RingBytesKey, s"${DefaultRingBytes}b")))
+  private val recorder = new QueryRecorder(sc.listenerBus.post(_), settle, droppedEvents, faults)
+
+  // Which facts are in the event log already, by execution; the oldest are forgotten.
+  private val factsLogged = Collections.newSetFromMap(
+    new LinkedHashMap[(Option[Long], String), java.lang.Boolean] {
+      override def removeEldestEntry(e: Map.Entry[(Option[Long], String), java.lang.Boolean]) =
+        size > MaxFactsLogged
+    })
+
+  private val evicted = source.count("dropped.ring")
+  source.count("errors")
+  source.observe("dropped.queue")(droppedFrom(Queue))
+  source.observe("dropped.event_log")(droppedFrom("eventLog"))
+  source.observe("dropped.queries")(recorder.forgotten)
+  faults.swallow("metrics", ())(sc.env.metricsSystem.registerSource(source))
+  private val listening = faults.swallow("listener", false) {
+    sc.listenerBus.addToQueue(recorder, Queue)
+    true
+  }
+
+  /** In the thread of the session: its redaction pattern holds. */
+  def policyLoaded(e: AqePilotPolicyLoaded): Unit = faults.swallow("policy_loaded", ()) {
+    sc.listenerBus.post(Redaction.policy(e, sc.conf, Redaction.ofTexts(SQLConf.get)))
+  }
+
+  /** In the thread of the session: its redaction pattern holds (facts were redacted when they were
+    * written). Facts that this execution has logged already are left out of the event; in the live
+    * view every decision has its facts.
+    */
+  def decided(e: AqePilotDecision): Unit = faults.swallow("decided", ()) {
+    source.decided(e.point, e.reason, e.askedMicros)
+    val redact = Redaction.ofTexts(SQLConf.get)
+    val decision = Redaction.decision(e, redact)
+    recorder.decided(decision.copy(facts = None), redact)
+    evicted.inc(ring.add(decision).toLong)
+    val again = decision.facts.isDefined && !factsLogged.synchronized(
+      factsLogged.add((e.executionId, e.factsId)))
+    sc.listenerBus.post(if (again) decision.copy(facts = None) else decision)
+  }
+
+  /** Whether `facts` may be left out of a decision: saves writing them as JSON. */
+  def hasFacts(executionId: Option[Long], factsId: String): Boolean =
+    factsLogged.synchronized(factsLogged.contains((executionId, factsId)))
+
+  /** Counts a fault of ours that was swallowed at a decision point. */
+  def failed(point: String): Unit = source.failed(point)
+
+  def nextDecisionId(): Long = ids.incrementAndGet()
+
+  /** The live view, oldest first, of one session or (none) of all. Waits up to 2 s for what happened
+    * before to be seen, so that the fates of a query that just ended are there.
+    */
+  def decisions(sessionId: Option[String]): Seq[(AqePilotDecision, Option[AqePilotFate])] =
+    faults.swallow("decisions", Seq.empty[(AqePilotDecision, Option[AqePilotFate])]) {
+      if (listening && !sc.isStopped) {
+        val barrier = new Barrier
+        sc.listenerBus.post(barrier)
+        barrier.passed.await(2, TimeUnit.SECONDS)
+      }
+      ring.decisions.filter(kept => sessionId.forall(_ == kept._1.sessionId))
+    }
+
+  /** The counters of the metrics source, by name. */
+  def counters: Seq[(String, Long)] =
+    faults.swallow("counters", Seq.empty[(String, Long)])(source.values)
+
+  private def settle(fates: Seq[AqePilotFate]): Unit = evicted.inc(ring.settle(fates).toLong)
+
+  private def droppedEvents: Long = droppedFrom(Queue) + droppedFrom("eventLog")
+
+  private def droppedFrom(queue: String): Long =
+    sc.listenerBus.metrics.metricRegistry.getMetrics.get(
+      s"queue.$queue.numDroppedEvents") match {
+      case counter: Counter => counter.getCount
+      case _ => 0L
+    }
+}
+
+object DecisionLog {
+  val RingBytesKey = "spark.aqepilot.decisions.ring_bytes"
+  val DefaultRingBytes: Long = 16L * 1024 * 1024
+  private[log] val Queue = "aqepilot"
+  private val MaxFactsLogged = 10000
+
+  private var current: Option[(SparkContext, DecisionLog)] = None
+  @volatile private[log] var fateReader: FateReader = (_, _) => Nil
+
+  /** The log of this driver, made on first use: call it before the first query with a policy runs,
+    * so that the query's figures are complete.
+    */
+  def get(sc: SparkContext): DecisionLog = synchronized {
+    current match {
+      case Some((`sc`, log)) => log
+      case _ =>
+        val log = new DecisionLog(sc)
+        current = Some((sc, log))
+        log
+    }
+  }
+
+  /** The log of the running SparkContext, if there is one. */
+  def getActive: Option[DecisionLog] = SparkContext.getActive.map(get)
+
+  /** Fates are read by `reader` from now on, in all logs; until then they stay unknown. */
+  def readFatesWith(reader: FateReader): Unit = fateReader = reader
+}

@@ -1,0 +1,174 @@
+package org.apache.spark.sql.aqepilot.log
+
+import java.util.LinkedHashMap
+import java.util.concurrent.CountDownLatch
+
+import scala.collection.mutable
+
+import io.aqepilot.log._
+import org.apache.spark.{Success, TaskCommitDenied, TaskKilled}
+import org.apache.spark.scheduler._
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
+import org.apache.spark.sql.internal.SQLConf
+
+/** Follows each SQL execution to its end; if there were decisions in it, has their fates read and
+  * posts how it went. What is known of an execution goes with its end; if that never comes, when
+  * [[QueryRecorder.MaxQueries]] younger ones are open.
+  */
+private[log] final class QueryRecorder(
+    post: SparkListenerEvent => Unit,
+    settle: Seq[AqePilotFate] => Unit,
+    droppedEvents: => Long,
+    faults: Faults)
+    extends SparkListener {
+  import QueryRecorder._
+
+  // All state is guarded by `this`: decisions come from the threads of queries.
+  private val queries = new LinkedHashMap[Long, Query]
+  private val queryOfStage = mutable.HashMap.empty[Int, Query]
+  private var openDecisions = 0
+  private var forgottenQueries = 0L
+
+  /** How many queries had to make room before they ended. */
+  def forgotten: Long = synchronized(forgottenQueries)
+
+  def decided(decision: AqePilotDecision, redact: String => String): Unit = synchronized {
+    for (id <- decision.executionId) {
+      val query = opened(id)
+      query.redact = redact
+      query.decisions += decision
+      openDecisions += 1
+      makeRoom()
+    }
+  }
+
+  override def onJobStart(start: SparkListenerJobStart): Unit = faults.swallow("job_start", ()) {
+    val id = Option(start.properties).map(_.getProperty(SQLExecution.EXECUTION_ID_KEY)).orNull
+    if (id != null) synchronized {
+      val query = opened(id.toLong)
+      start.stageIds.foreach { stage =>
+        query.stages += stage
+        queryOfStage.put(stage, query)
+      }
+    }
+  }
+
+  override def onTaskEnd(end: SparkListenerTaskEnd): Unit = faults.swallow("task_end", ()) {
+    synchronized(queryOfStage.get(end.stageId).foreach(_.tasks.add(end)))
+  }
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case barrier: Barrier => barrier.passed.countDown()
+    case start: SparkListenerSQLExecutionStart => faults.swallow("query_start", ()) {
+        synchronized(opened(start.executionId).startedAt = Some(start.time))
+      }
+    case end: SparkListenerSQLExecutionEnd => faults.swallow("query_end", ()) {
+        closed(end.executionId).filter(_.decisions.nonEmpty).foreach(close(_, end))
+      }
+    case _ =>
+  }
+
+  private def close(query: Query, end: SparkListenerSQLExecutionEnd): Unit = {
+    val error = end.errorMessage.filter(_.nonEmpty)
+    val fates = if (error.isEmpty) readFates(query, end) else Nil
+    faults.swallow("settle", ())(settle(fates))
+    val first = query.decisions.head
+    val tasks = query.tasks
+    post(
+      AqePilotQueryClosed(
+        schemaVersion = EventSchema.Version,
+        time = end.time,
+        sessionId = first.sessionId,
+        executionId = end.executionId,
+        fingerprint = first.fingerprint,
+        succeeded = error.isEmpty,
+        error = error.map(text => query.redact(text).take(MaxErrorChars)),
+        wallMillis = query.startedAt.map(end.time - _).getOrElse(end.duration / 1000000),
+        taskMillis = tasks.runMillis,
+        cpuMillis = tasks.cpuNanos / 1000000,
+        inputBytes = tasks.inputBytes,
+        shuffleReadBytes = tasks.shuffleReadBytes,
+        shuffleWriteBytes = tasks.shuffleWriteBytes,
+        memorySpillBytes = tasks.memorySpillBytes,
+        diskSpillBytes = tasks.diskSpillBytes,
+        peakExecutionMemoryBytes = tasks.peakExecutionMemoryBytes,
+        failedTasks = tasks.failed,
+        fates = fates,
+        droppedEvents = droppedEvents - query.droppedBefore))
+  }
+
+  private def readFates(query: Query, end: SparkListenerSQLExecutionEnd): Seq[AqePilotFate] =
+    faults.swallow("fates", Seq.empty[AqePilotFate]) {
+      Option(end.qe).map { qe =>
+        SQLConf.withExistingConf(qe.sparkSession.sessionState.conf) {
+          DecisionLog.fateReader.read(qe.executedPlan, query.decisions.toVector)
+        }
+      }.getOrElse(Nil)
+    }
+
+  private def opened(id: Long): Query = {
+    if (!queries.containsKey(id)) {
+      queries.put(id, new Query(droppedEvents))
+      makeRoom()
+    }
+    queries.get(id)
+  }
+
+  private def makeRoom(): Unit =
+    while (queries.size > MaxQueries || openDecisions > MaxDecisions) {
+      closed(queries.keySet.iterator.next())
+      forgottenQueries += 1
+    }
+
+  private def closed(id: Long): Option[Query] = synchronized {
+    val query = Option(queries.remove(id))
+    for (gone <- query) {
+      openDecisions -= gone.decisions.size
+      gone.stages.foreach(s => if (queryOfStage.get(s).contains(gone)) queryOfStage.remove(s))
+    }
+    query
+  }
+}
+
+private[log] object QueryRecorder {
+  val MaxQueries = 1000
+  val MaxDecisions = 20000
+  private val MaxErrorChars = 4000
+
+  /** Goes through the queue of our listener behind all that was posted before it. */
+  final class Barrier extends SparkListenerEvent {
+    val passed = new CountDownLatch(1)
+    override protected[spark] def logEvent: Boolean = false
+  }
+
+  private final class Query(val droppedBefore: Long) {
+    var startedAt: Option[Long] = None
+    var redact: String => String = identity
+    val decisions = mutable.ArrayBuffer.empty[AqePilotDecision]
+    val stages = mutable.HashSet.empty[Int]
+    val tasks = new Tasks
+  }
+
+  private final class Tasks {
+    var runMillis, cpuNanos, inputBytes, shuffleReadBytes, shuffleWriteBytes = 0L
+    var memorySpillBytes, diskSpillBytes, peakExecutionMemoryBytes, failed = 0L
+
+    def add(end: SparkListenerTaskEnd): Unit = {
+      end.reason match {
+        case Success | _: TaskKilled | _: TaskCommitDenied =>
+        case _ => failed += 1
+      }
+      for (task <- Option(end.taskMetrics)) {
+        runMillis += task.executorRunTime
+        cpuNanos += task.executorCpuTime
+        inputBytes += task.inputMetrics.bytesRead
+        shuffleReadBytes += task.shuffleReadMetrics.totalBytesRead
+        shuffleWriteBytes += task.shuffleWriteMetrics.bytesWritten
+        memorySpillBytes += task.memoryBytesSpilled
+        diskSpillBytes += task.diskBytesSpilled
+        peakExecutionMemoryBytes = peakExecutionMemoryBytes.max(task.peakExecutionMemory)
+      }
+    }
+  }
+}
