@@ -1,0 +1,131 @@
+# Every target sets up what it needs; `make help` names them.
+PYTHON ?= python3
+SPARK  ?= 4.3
+SHELL  := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# ---- the table of Spark versions: minor,scala,newest,smoke,role
+TABLE   := python/aqepilot/spark_versions.csv
+NEWEST  := $(shell awk -F, 'NR>1 && $$5!="jvm" {print $$3}' $(TABLE))
+FULL    := $(shell awk -F, '$$5=="full" {print $$3}' $(TABLE))
+SMOKE   := $(shell awk -F, 'NR>1 {n=split($$4,p,";"); for(i=1;i<=n;i++) print p[i]; if($$5=="smoke") print $$3}' $(TABLE))
+ROW      = $(shell awk -F, '$(1) {print $$1 "_" $$2}' $(TABLE))
+JVM_ROWS := $(call ROW,$$5=="full" || $$5=="jvm")
+# What SPARK=4.3, SPARK=4.3.0 or an oldest patch stands for.
+PATCH   := $(or $(filter $(SPARK),$(NEWEST) $(SMOKE)),$(shell awk -F, '$$1=="$(SPARK)" && $$5!="jvm" {print $$3}' $(TABLE)))
+MINOR   := $(shell echo $(PATCH) | cut -d. -f1-2)
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' python/aqepilot/__about__.py)
+
+# ---- tools
+TOOLS := .envs/tools/bin
+UV    := $(TOOLS)/uv
+JAVA  := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
+SBT   := $(JAVA) -Xmx3g -Xss8m -Dsbt.supershell=false -Dsbt.color=false -jar .envs/tools/sbt-launch.jar
+project = aqepilot-spark-$(subst .,_,$(1))
+# 4.3 asks for Python 3.11; with an older PYTHON, uv finds or fetches one for it.
+python_for = $(if $(filter 4.3.%,$(1)),$(shell $(PYTHON) -c 'import sys; print(sys.executable if sys.version_info >= (3, 11) else ">=3.11")'),$(PYTHON))
+# That environment's spark-submit and python, and no other Spark of this machine.
+with_spark = PATH="$(CURDIR)/.envs/spark-$(1)/bin:$$PATH"
+export SPARK_LOCAL_IP ?= 127.0.0.1
+unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH
+
+JVM_SOURCES    := $(shell find jvm/src/main project/*.* -type f 2>/dev/null) build.sbt $(TABLE) python/aqepilot/__about__.py
+PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -name '*.pyc' -not -path '*/jars/*') pyproject.toml
+WHEEL          := dist/aqepilot-$(VERSION)-py3-none-any.whl
+PYTEST         := -m pytest --doctest-modules --pyargs
+
+.PHONY: help check env jars wheel install test test-jvm test-python smoke demo bench lint format docs catalog clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
+	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (demo, bench), SUITE='*Name' or TESTS=path for some tests"
+
+check:
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.10 or newer is needed, found no $(PYTHON): install it, or name it with make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) tools/prerequisites.py
+
+# ---- environments
+env: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST) $(SMOKE)) ## the build tools and one environment for each Spark, in .envs/
+
+.envs/tools/.ready: pyproject.toml project/build.properties | check
+	test -x $(UV) || { $(PYTHON) -m venv .envs/tools; .envs/tools/bin/python -m pip install --quiet uv; }
+	$(UV) pip install --quiet -p .envs/tools/bin/python --group tools -r pyproject.toml
+	cp "$$(COLOR=never $(TOOLS)/jgo --resolver python info path org.scala-sbt:sbt-launch:$$(sed -n 's/^sbt.version=//p' project/build.properties) | tail -1)" .envs/tools/sbt-launch.jar
+	touch $@
+
+.envs/spark-%/.ready: pyproject.toml | .envs/tools/.ready
+	test -x .envs/spark-$*/bin/python || $(UV) venv --quiet --python '$(call python_for,$*)' .envs/spark-$*
+	$(UV) pip install --quiet -p .envs/spark-$*/bin/python pyspark==$* --group test $(if $(filter 3.%,$*),--group spark-3) -r pyproject.toml
+	touch $@
+
+# ---- build
+jars: target/jars.stamp ## one jar for each Spark minor, in python/aqepilot/jars/
+
+target/jars.stamp: $(JVM_SOURCES) | $(NEWEST:%=.envs/spark-%/.ready)
+	$(SBT) jar
+	mkdir -p target && touch $@
+
+python/aqepilot/jars/aqepilot-spark-%-$(VERSION).jar: $(JVM_SOURCES) | .envs/tools/.ready
+	$(SBT) $(call project,$*)/jar
+
+wheel: $(WHEEL) ## the wheel with all jars, in dist/
+
+$(WHEEL): target/jars.stamp $(PYTHON_SOURCES)
+	$(TOOLS)/hatchling build -t wheel -d dist
+	touch $@
+
+install: $(patsubst %,.envs/spark-%/.installed,$(NEWEST) $(SMOKE)) ## the wheel into every environment
+
+.envs/spark-%/.installed: $(WHEEL) .envs/spark-%/.ready
+	$(UV) pip install --quiet -p .envs/spark-$*/bin/python --no-deps --reinstall $(WHEEL)
+	touch $@
+
+catalog: python/aqepilot/jars/aqepilot-spark-$(call ROW,$$3=="$(lastword $(FULL))")-$(VERSION).jar | .envs/spark-$(lastword $(FULL))/.ready ## python/aqepilot/catalog.json from the Scala code
+	$(JAVA) -cp "$<:$$(echo .envs/spark-$(lastword $(FULL))/lib/python*/site-packages/pyspark/jars)/*" io.aqepilot.Catalog > target/catalog.json
+	cp target/catalog.json python/aqepilot/catalog.json
+
+# ---- checks
+lint: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready ## ruff, mypy --strict, scalafmt
+	$(TOOLS)/ruff check
+	$(TOOLS)/ruff format --check
+	$(TOOLS)/mypy --python-executable .envs/spark-$(lastword $(FULL))/bin/python
+	$(SBT) scalafmtCheckAll scalafmtSbtCheck
+
+format: .envs/tools/.ready ## rewrite the sources as lint wants them
+	$(TOOLS)/ruff check --fix-only
+	$(TOOLS)/ruff format
+	$(SBT) scalafmtAll scalafmtSbt
+
+test: check ## everything: env, lint, jars, wheel, JVM and Python tests, smoke tests
+	$(PYTHON) tools/test_all.py env lint jars wheel install test-jvm $(FULL:%=test-python-%) $(SMOKE:%=smoke-%)
+
+test-jvm: target/jars.stamp ## ScalaTest on 3.5 (Scala 2.12 and 2.13) and 4.3
+	$(SBT) $(foreach row,$(JVM_ROWS),$(if $(SUITE),"$(call project,$(row))/testOnly $(SUITE)",$(call project,$(row))/test))
+
+test-python: $(FULL:%=test-python-%) ## pytest on the newest 3.5 and 4.3
+
+test-python-%: .envs/spark-%/.installed
+	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/python aqepilot)
+
+smoke: $(SMOKE:%=smoke-%) ## a policy under spark-submit on the other minors and the oldest patches
+
+smoke-%: .envs/spark-%/.installed
+	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/smoke)
+
+# ---- see it work
+$(if $(PATCH),,$(error SPARK=$(SPARK) is not in $(TABLE): use one of $(NEWEST) $(SMOKE)))
+DEMO := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $$5!="jvm")-$(VERSION).jar .envs/spark-$(PATCH)/.ready
+
+demo: $(DEMO) ## TPC-H with a skewed key, plain and with a policy, side by side
+	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m aqepilot demo $(ARGS)
+
+bench: $(DEMO) ## what aqepilot costs, paired with plain Spark
+	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m bench $(ARGS)
+
+docs: .envs/tools/.ready ## the Python reference, in dist/docs/
+	PYTHONPATH=python $(TOOLS)/pdoc -d google -o dist/docs aqepilot
+
+clean: ## all that was built; the environments stay
+	rm -rf target jvm/target project/target project/project dist python/aqepilot/jars .sbt
