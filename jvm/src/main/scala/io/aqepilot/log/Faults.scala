@@ -1,4 +1,4 @@
-package org.apache.spark.sql.aqepilot.log
+package io.aqepilot.log
 
 import java.util.concurrent.ConcurrentHashMap
 
@@ -6,7 +6,7 @@ import org.slf4j.LoggerFactory
 
 /** Keeps faults of the record away from queries: each is counted, the first of its kind is logged.
   */
-private[log] final class Faults(count: String => Unit) {
+final class Faults(count: String => Unit) {
   private val logged = ConcurrentHashMap.newKeySet[String]()
 
   def swallow[T](kind: String, otherwise: => T)(body: => T): T =
