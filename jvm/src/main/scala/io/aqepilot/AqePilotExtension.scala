@@ -1,0 +1,36 @@
+package io.aqepilot
+
+import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
+import org.apache.spark.sql.aqepilot.{SqlFunctions, Start}
+import org.apache.spark.sql.aqepilot.rewrite.{JoinIdentity, PlannedJoins, SelectJoinDynamically}
+import org.apache.spark.sql.catalyst.FunctionIdentifier
+
+import io.aqepilot.policy.AqePilotBytes
+
+/**
+ * The Spark SQL extension: `spark.sql.extensions=io.aqepilot.AqePilotExtension`.
+ *
+ * {{{
+ *   analysed -> optimised plan
+ *      | planner strategy          JoinIdentity            names each join, keeps the user's hint; plans nothing
+ *      v
+ *   physical plan -> stages run -> a stage finishes -> re-plan:
+ *      | AQE logical rule          SelectJoinDynamically   dynamic_join_selection, after Spark's own rule
+ *      | stage preparation         PlannedJoins            notes what the re-plan would run; changes nothing
+ *      v
+ *   adopted or refused by cost -> ... -> final plan -> fates (listener)
+ * }}}
+ */
+class AqePilotExtension extends SparkSessionExtensionsProvider {
+
+  override def apply(extensions: SparkSessionExtensions): Unit = Start {
+    extensions.injectPlannerStrategy(_ => JoinIdentity)
+    extensions.injectRuntimeOptimizerRule(_ => SelectJoinDynamically)
+    extensions.injectQueryStagePrepRule(_ => PlannedJoins)
+    extensions.injectFunction(
+      (FunctionIdentifier(AqePilotBytes.name), AqePilotBytes.info, args => AqePilotBytes.build(args.toSeq)))
+    SqlFunctions.all.foreach { f =>
+      extensions.injectTableFunction((f.identifier, f.info, args => f.build(args.toSeq)))
+    }
+  }
+}

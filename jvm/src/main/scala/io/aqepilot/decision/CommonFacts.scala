@@ -1,0 +1,76 @@
+package io.aqepilot.decision
+
+import org.apache.spark.sql.types._
+
+/** Schema of the facts that every decision point has. Null always means that Spark does not know. */
+object CommonFacts {
+
+  private[decision] def fact(name: String, dataType: DataType, meaning: String): StructField =
+    StructField(name, dataType, nullable = true).withComment(meaning)
+
+  private[decision] def group(name: String, meaning: String, fields: StructField*): StructField =
+    fact(name, StructType(fields), meaning)
+
+  val query: StructField = group(
+    "query",
+    "the query that is being planned",
+    fact("execution_id", LongType, "Spark's SQL execution id; null outside an execution (df.rdd)"),
+    fact(
+      "fingerprint",
+      StringType,
+      "SHA-256 of the analysed plan without literals: the same recurring query has the same " +
+        "fingerprint on any day and driver; null outside an execution"),
+    fact("description", StringType, "the job description (SparkContext.setJobDescription)"),
+    fact("app_name", StringType, "spark.app.name"),
+    fact("app_id", StringType, "the application's id"),
+    fact("user", StringType, "the user that runs the application"),
+    fact("tags", ArrayType(StringType), "job tags (SparkContext.addJobTag), sorted")
+  )
+
+  val conf: StructField = group(
+    "conf",
+    "the session's settings that Spark's own rules read",
+    fact(
+      "auto_broadcast_join_threshold",
+      LongType,
+      "spark.sql.autoBroadcastJoinThreshold, bytes; -1 = never"),
+    fact(
+      "adaptive_auto_broadcast_join_threshold",
+      LongType,
+      "spark.sql.adaptive.autoBroadcastJoinThreshold, bytes; null when not set"),
+    fact(
+      "non_empty_partition_ratio_for_broadcast_join",
+      DoubleType,
+      "spark.sql.adaptive.nonEmptyPartitionRatioForBroadcastJoin"),
+    fact(
+      "max_shuffled_hash_join_local_map_threshold",
+      LongType,
+      "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold, bytes"),
+    fact(
+      "advisory_partition_size_in_bytes",
+      LongType,
+      "spark.sql.adaptive.advisoryPartitionSizeInBytes, bytes"),
+    fact(
+      "coalesce_partitions_parallelism_first",
+      BooleanType,
+      "spark.sql.adaptive.coalescePartitions.parallelismFirst"),
+    fact("prefer_sort_merge_join", BooleanType, "spark.sql.join.preferSortMergeJoin"),
+    fact("shuffled_hash_join_factor", IntegerType, "spark.sql.shuffledHashJoinFactor"),
+    fact("shuffle_partitions", IntegerType, "spark.sql.shuffle.partitions"),
+    fact(
+      "convert_sort_merge_join_to_shuffled_hash_join_enabled",
+      BooleanType,
+      "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin.enabled; null before Spark 4.3")
+  )
+
+  val cluster: StructField = group(
+    "cluster",
+    "what the query runs on",
+    fact("default_parallelism", IntegerType, "SparkContext.defaultParallelism"),
+    fact("executors", IntegerType, "executors registered now; 1 in local mode"),
+    fact("task_slots", IntegerType, "tasks that run at once on one executor"),
+    fact("executor_memory_bytes", LongType, "heap of an executor, bytes"),
+    fact("driver_memory_bytes", LongType, "heap of the driver, bytes"),
+    fact("spark_version", StringType, "the running Spark's version, e.g. 4.3.0")
+  )
+}

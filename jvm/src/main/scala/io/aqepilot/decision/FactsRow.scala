@@ -1,0 +1,55 @@
+package io.aqepilot.decision
+
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types._
+
+/** A facts row read by path, e.g. `side.max_bytes`; None is null. */
+final class FactsRow(schema: StructType, row: InternalRow) {
+
+  def long(path: String): Option[Long] = at(path).map {
+    case n: Int => n.toLong
+    case n: Long => n
+  }
+
+  def isTrue(path: String): Boolean = at(path).contains(true)
+
+  def string(path: String): Option[String] = at(path).map(_.toString)
+
+  private def at(path: String): Option[Any] = {
+    var current = row
+    var value: Any = null
+    val steps = FactsRow.steps(schema, path)
+    var i = 0
+    while (i < steps.length) {
+      val (ordinal, dataType) = steps(i)
+      if (current == null || current.isNullAt(ordinal)) return None
+      value = current.get(ordinal, dataType)
+      value match {
+        case nested: InternalRow => current = nested
+        case _ => current = null
+      }
+      i += 1
+    }
+    Option(value)
+  }
+}
+
+private object FactsRow {
+
+  private val known = new ConcurrentHashMap[(Int, String), Array[(Int, DataType)]]()
+
+  def steps(schema: StructType, path: String): Array[(Int, DataType)] =
+    known.computeIfAbsent(
+      (System.identityHashCode(schema), path),
+      _ => {
+        var current: DataType = schema
+        path.split('.').map { name =>
+          val struct = current.asInstanceOf[StructType]
+          val ordinal = struct.fieldIndex(name)
+          current = struct(ordinal).dataType
+          (ordinal, current)
+        }
+      })
+}

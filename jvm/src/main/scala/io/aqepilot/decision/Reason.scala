@@ -1,0 +1,104 @@
+package io.aqepilot.decision
+
+/**
+ * Why a decision took effect or not: a stable code and, in the record, its detail.
+ *
+ * Codes are added, never renamed: teams read months of logs.
+ */
+final case class Reason(code: String, meaning: String)
+
+object Reason {
+  val Applied: Reason = Reason("APPLIED", "the policy's answer was put into the plan")
+  val Shadow: Reason =
+    Reason("SHADOW", "the policy is in shadow mode: asked and recorded, the plan is Spark's")
+  val NullAnswer: Reason = Reason("NULL_ANSWER", "no policy had an answer: Spark's own rule decides")
+  val UserHint: Reason = Reason("USER_HINT", "the query's author gave a join hint, which wins")
+  val UnknownWord: Reason =
+    Reason("UNKNOWN_WORD", "the answer is not a word of this point's vocabulary")
+  val NotAdmitted: Reason =
+    Reason("NOT_ADMITTED", "the join's type or keys do not admit this answer on this side")
+  val GuardBroadcastBytes: Reason =
+    Reason("GUARD_BROADCAST_BYTES", "the side is larger than the guard lets a policy broadcast")
+  val GuardBroadcastRows: Reason =
+    Reason("GUARD_BROADCAST_ROWS", "the side has more rows than Spark can broadcast")
+  val GuardHashBuildBytes: Reason = Reason(
+    "GUARD_HASH_BUILD_BYTES",
+    "a partition's hash table would not fit into the memory that the guard allows a task")
+  val OtherSideWon: Reason =
+    Reason("OTHER_SIDE_WON", "the other side's answer has priority, in the order of Spark's hints")
+  val OtherSideSmaller: Reason = Reason(
+    "OTHER_SIDE_SMALLER",
+    "both sides have the same answer and Spark builds from the smaller, the other one")
+  val EvaluationFailed: Reason = Reason(
+    "EVALUATION_FAILED",
+    "the policy's expression failed on these facts (overflow, cast, ...): counts as null")
+  val InternalError: Reason =
+    Reason("INTERNAL_ERROR", "a fault of ours: the incoming plan was kept as it was")
+  val UntrackedJoin: Reason = Reason(
+    "UNTRACKED_JOIN",
+    "the join came into being while the query ran, so the user's hints on it are not known")
+
+  val all: Seq[Reason] = Seq(
+    Applied,
+    Shadow,
+    NullAnswer,
+    UserHint,
+    UnknownWord,
+    NotAdmitted,
+    GuardBroadcastBytes,
+    GuardBroadcastRows,
+    GuardHashBuildBytes,
+    OtherSideWon,
+    OtherSideSmaller,
+    EvaluationFailed,
+    InternalError,
+    UntrackedJoin
+  )
+}
+
+/** What became of a proposed decision, read off the query's final plan. */
+object Fate {
+  val Adopted: Reason =
+    Reason("adopted", "the query ran as decided, and Spark alone would have run otherwise")
+  val RefusedByCost: Reason =
+    Reason("refused_by_cost", "the plan was made as decided, and AQE's cost evaluator kept the old one")
+  val NoChange: Reason =
+    Reason("no_change", "the query ran as Spark alone would have run it")
+  val Superseded: Reason =
+    Reason("superseded", "a later decision on the same join, or a later re-plan without it, replaced it")
+
+  val all: Seq[Reason] = Seq(Adopted, RefusedByCost, NoChange, Superseded)
+}
+
+/** Something wrong with the set-up that a person should mend; shown by `aqepilot_status()`. */
+final case class Problem(code: String, message: String)
+
+object Problem {
+  val PolicyNotDefined = "POLICY_NOT_DEFINED"
+  val PolicyNotListed = "POLICY_NOT_LISTED"
+  val PolicyNameInvalid = "POLICY_NAME_INVALID"
+  val PolicyTextInvalid = "POLICY_TEXT_INVALID"
+  val PolicyPointUnknown = "POLICY_POINT_UNKNOWN"
+  val ModeInvalid = "MODE_INVALID"
+  val SettingInvalid = "SETTING_INVALID"
+  val SettingUnknown = "SETTING_UNKNOWN"
+  val WrongSparkJar = "WRONG_SPARK_JAR"
+  val TwoJars = "TWO_JARS"
+  val PointOff = "POINT_OFF"
+  val GuardLoosened = "GUARD_LOOSENED"
+
+  val meanings: Seq[(String, String)] = Seq(
+    PolicyNotDefined -> "spark.aqepilot.policies names a policy that has no text at any point",
+    PolicyNotListed -> "a policy has texts but spark.aqepilot.policies does not name it",
+    PolicyNameInvalid -> "a policy's name is not a lower-case letter followed by a-z, 0-9 or _",
+    PolicyTextInvalid -> "a policy's text does not bind to the facts: it is off at that point",
+    PolicyPointUnknown -> "a policy has a text for a decision point that does not exist",
+    ModeInvalid -> "a mode is not off, shadow or enforce: it counts as off",
+    SettingInvalid -> "a setting's value cannot be read: its default holds",
+    SettingUnknown -> "a spark.aqepilot.* setting that does not exist",
+    WrongSparkJar -> "the jar was built for another Spark minor: all points are off",
+    TwoJars -> "more than one aqepilot jar is on the class path",
+    PointOff -> "a decision point is off, because this Spark lacks what it needs",
+    GuardLoosened -> "a session asks for a looser guard rail than was submitted: ignored"
+  )
+}

@@ -1,0 +1,250 @@
+package org.apache.spark.sql.aqepilot
+
+import java.util.Locale
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.SparkContext
+import org.apache.spark.internal.config.ConfigEntry
+import org.apache.spark.network.util.JavaUtils
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.unsafe.types.UTF8String
+
+import io.aqepilot.decision.{DecisionPoints, Problem}
+
+/**
+ * A setting with a fixed name.
+ *
+ * @param where
+ *   `any`, or `submitted` for one that only the submitted configuration may give
+ * @param problem
+ *   what is wrong with a value, None when it is good
+ */
+final case class Setting(
+    key: String,
+    valueType: String,
+    default: Option[String],
+    where: String,
+    meaning: String,
+    problem: String => Option[String])
+
+/** The settings of aqepilot, all under `spark.aqepilot.`. */
+object AqePilotConf {
+
+  val Prefix = "spark.aqepilot."
+  val PolicyPrefix: String = Prefix + "policy."
+
+  private val PolicyName = "[a-z][a-z0-9_]*"
+  private val modes = Seq("off", "shadow", "enforce")
+
+  private def oneOf(words: String*)(value: String): Option[String] =
+    if (words.contains(value)) None else Some(s"'$value' is not one of ${words.mkString(", ")}")
+
+  private def names(value: String): Option[String] =
+    splitNames(value)
+      .find(!_.matches(PolicyName))
+      .map(n => s"'$n' is not a policy name: a lower-case letter, then a-z, 0-9 or _")
+
+  private def bytes(value: String): Option[String] =
+    try {
+      if (JavaUtils.byteStringAsBytes(value) > 0) None else Some(s"'$value' is not above 0")
+    } catch {
+      case NonFatal(_) => Some(s"'$value' is not a size such as 512m, 8g or 1048576")
+    }
+
+  private def growth(value: String): Option[String] =
+    if (value.trim.matches("\\d+(\\.\\d+)?") && value.trim.toDouble >= 1.0) None
+    else Some(s"'$value' is not a number of 1.0 or more")
+
+  val Policies: Setting = Setting(
+    Prefix + "policies",
+    "names",
+    None,
+    "any",
+    "The policies that are asked, comma separated, in this order: a null answer asks the next one, " +
+      "then Spark.",
+    names)
+
+  val Mode: Setting = Setting(
+    Prefix + "mode",
+    "off | shadow | enforce",
+    Some("enforce"),
+    "any",
+    "The most that any policy may do: nothing, ask and record, or decide.",
+    oneOf(modes: _*))
+
+  val Strict: Setting = Setting(
+    Prefix + "strict",
+    "boolean",
+    Some("false"),
+    "any",
+    "Whether a submitted policy that is wrong fails the application at its start, instead of being " +
+      "switched off with a warning.",
+    oneOf("true", "false"))
+
+  val MaxBroadcastBytes: Setting = Setting(
+    Prefix + "guard.max_broadcast_bytes",
+    "bytes",
+    None,
+    "any",
+    "Largest side, in uncompressed bytes, that a policy may have broadcast. Unset: the least of Spark's " +
+      "own limit (8 GiB), spark.driver.maxResultSize, and what half of the driver's and of an " +
+      "executor's memory for execution holds after guard.growth.",
+    bytes)
+
+  val MaxHashBuildBytes: Setting = Setting(
+    Prefix + "guard.max_hash_build_bytes",
+    "bytes",
+    None,
+    "any",
+    "Largest hash table of one task, in bytes of memory, that a policy may have built for a shuffled " +
+      "hash join. Unset: an executor's memory for execution divided by its task slots.",
+    bytes)
+
+  val Growth: Setting = Setting(
+    Prefix + "guard.growth",
+    "factor",
+    Some("2.0"),
+    "any",
+    "How much larger a hash table in memory is than its rows, uncompressed.",
+    growth)
+
+  val RingBytes: Setting = Setting(
+    Prefix + "decisions.ring_bytes",
+    "bytes",
+    Some("16m"),
+    "submitted",
+    "Memory of the driver that keeps the newest decisions for aqepilot_decisions(); the oldest are " +
+      "dropped, and counted.",
+    bytes)
+
+  val AllSessions: Setting = Setting(
+    Prefix + "decisions.all_sessions",
+    "boolean",
+    Some("false"),
+    "submitted",
+    "Whether aqepilot_decisions() shows every session's decisions instead of the caller's own.",
+    oneOf("true", "false"))
+
+  val settings: Seq[Setting] = Seq(
+    Policies,
+    Mode,
+    Strict,
+    MaxBroadcastBytes,
+    MaxHashBuildBytes,
+    Growth,
+    RingBytes,
+    AllSessions)
+
+  /** Keys of one policy, `<name>` and `<point>` as placeholders: type, meaning. */
+  val policySettings: Seq[(String, String, String)] = Seq(
+    (
+      PolicyPrefix + "<name>.<point>",
+      "SQL expression over the point's facts",
+      "The policy's text at a decision point; null leaves the choice to the next policy, then Spark."),
+    (
+      PolicyPrefix + "<name>.when",
+      "boolean SQL expression over query.*",
+      "The policy is asked only for queries for which this is true."),
+    (
+      PolicyPrefix + "<name>.mode",
+      "off | shadow | enforce",
+      "This policy's mode; spark.aqepilot.mode is the most it can be. Default: enforce."))
+
+  /**
+   * Registers the settings with Spark, so that `SET` and `spark.conf.set` refuse a bad value.
+   *
+   * A bad ''submitted'' value passes: Spark checks that too, when it builds the session state, and would
+   * fail the job at its first query. Such a value is reported by [[problems]] and its default holds.
+   */
+  def register(): Unit = settings.foreach { setting =>
+    if (ConfigEntry.findEntry(setting.key) == null) {
+      val builder =
+        if (setting.where == "submitted") SQLConf.buildStaticConf(setting.key)
+        else SQLConf.buildConf(setting.key)
+      builder
+        .doc(setting.meaning)
+        .stringConf
+        .checkValue(
+          v => setting.problem(v).isEmpty || submitted(setting.key).contains(v),
+          s"Allowed: ${setting.valueType}.")
+        .createOptional
+    }
+  }
+
+  /** The value in the application's own configuration (`spark-submit --conf`, spark-defaults.conf). */
+  def submitted(key: String): Option[String] =
+    SparkContext.getActive.flatMap(_.conf.getOption(key))
+
+  /** The session's value, if it is given and good. */
+  def get(conf: SQLConf, setting: Setting): Option[String] = {
+    val value = conf.getConfString(setting.key, null)
+    if (value != null && setting.problem(value).isEmpty) Some(value) else None
+  }
+
+  /** The submitted value, if it is given and good. */
+  def getSubmitted(setting: Setting): Option[String] =
+    submitted(setting.key).filter(setting.problem(_).isEmpty)
+
+  def isTrue(value: Option[String]): Boolean = value.contains("true")
+
+  def toBytes(value: String): Long = JavaUtils.byteStringAsBytes(value)
+
+  def splitNames(value: String): Seq[String] =
+    value.split(",").map(_.trim).filter(_.nonEmpty).toSeq
+
+  def isPolicyName(name: String): Boolean = name.matches(PolicyName)
+
+  /** What is wrong with the `spark.aqepilot.*` settings among `all`, policies' texts aside. */
+  def problems(all: Map[String, String]): Seq[Problem] = {
+    val ours = all.filter(_._1.startsWith(Prefix))
+    val listed = ours.get(Policies.key).map(splitNames).getOrElse(Nil)
+    val invalid = settings.flatMap { s =>
+      ours.get(s.key).flatMap(s.problem).map { what =>
+        val code = if (s == Mode) Problem.ModeInvalid else Problem.SettingInvalid
+        val instead =
+          if (s == Mode) "it counts as off"
+          else s.default.fold("it counts as not set")(d => s"$d holds")
+        Problem(code, s"${s.key}: $what; $instead")
+      }
+    }
+    val unknown = ours.keys.toSeq.sorted.filterNot(k => settings.exists(_.key == k)).flatMap {
+      case key if key.startsWith(PolicyPrefix) =>
+        key.stripPrefix(PolicyPrefix).split("\\.", 2) match {
+          case Array(name, part) if isPolicyName(name) =>
+            val known = DecisionPoints.names ++ Seq("when", "mode")
+            if (!known.contains(part)) {
+              Some(
+                Problem(
+                  Problem.PolicyPointUnknown,
+                  s"$key: no decision point is named '$part'; did you mean " +
+                    s"${Nearest.of(part, known).head}? Known: ${known.mkString(", ")}"))
+            } else if (!listed.contains(name)) {
+              Some(
+                Problem(
+                  Problem.PolicyNotListed,
+                  s"$key is set, but ${Policies.key} does not name '$name': it is never asked. Add " +
+                    s"--conf ${Policies.key}=${(listed :+ name).mkString(",")}"))
+            } else None
+          case _ =>
+            Some(
+              Problem(
+                Problem.PolicyNameInvalid,
+                s"$key: expected ${PolicyPrefix}<name>.<point>, the name a lower-case letter followed " +
+                  "by a-z, 0-9 or _"))
+        }
+      case key =>
+        val nearest = Nearest.of(key, settings.map(_.key)).head
+        Some(Problem(Problem.SettingUnknown, s"$key is not a setting; did you mean $nearest?"))
+    }
+    invalid ++ unknown.distinct
+  }
+}
+
+/** Known names in the order of their edit distance to what somebody wrote. */
+object Nearest {
+  def of(written: String, known: Seq[String]): Seq[String] = {
+    val lower = UTF8String.fromString(written.toLowerCase(Locale.ROOT))
+    known.sortBy(k => UTF8String.fromString(k.toLowerCase(Locale.ROOT)).levenshteinDistance(lower))
+  }
+}

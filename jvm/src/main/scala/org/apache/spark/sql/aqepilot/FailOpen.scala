@@ -1,0 +1,48 @@
+package org.apache.spark.sql.aqepilot
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.control.ControlThrowable
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.aqepilot.log.DecisionLog
+
+/**
+ * No fault of ours fails a query: whatever a rule throws, `LinkageError` on a vendor's Spark included, the
+ * caller goes on with what it had. An interrupt (a cancelled query) and exhausted memory are not ours.
+ */
+object FailOpen extends Logging {
+
+  private val logged = ConcurrentHashMap.newKeySet[String]()
+
+  def apply[T](what: String, otherwise: => T)(body: => T): T =
+    try body
+    catch {
+      case e: InterruptedException => throw e
+      case e: OutOfMemoryError => throw e
+      case e: ControlThrowable => throw e
+      case e: Throwable if Thread.currentThread().isInterrupted => throw e
+      case e: Throwable =>
+        try report(what, e)
+        catch { case _: Throwable if !Thread.currentThread().isInterrupted => }
+        otherwise
+    }
+
+  /** The message of a fault, short enough for a record. */
+  def short(e: Throwable): String =
+    s"${e.getClass.getSimpleName}: ${Option(e.getMessage).getOrElse("").linesIterator.take(1).mkString}"
+      .take(300)
+
+  /** One line for each kind of fault, with its stack trace at debug level. */
+  private def report(what: String, e: Throwable): Unit = {
+    DecisionLog.getActive.foreach(_.failed(what))
+    if (logged.size < 1000 && logged.add(what + e.getClass.getName)) {
+      logWarning(s"aqepilot: $what failed and was left to Spark (INTERNAL_ERROR): ${short(e)}")
+    }
+    logDebug(s"aqepilot: $what", e)
+  }
+
+  /** Logs a warning once in the life of the driver. */
+  def warnOnce(message: String): Unit =
+    if (logged.size < 1000 && logged.add(message)) logWarning(s"aqepilot: $message")
+}

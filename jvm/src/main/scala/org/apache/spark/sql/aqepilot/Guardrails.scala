@@ -1,0 +1,78 @@
+package org.apache.spark.sql.aqepilot
+
+import org.apache.spark.SparkContext
+import org.apache.spark.internal.config
+import org.apache.spark.sql.aqepilot.facts.QueryFacts
+import org.apache.spark.sql.internal.SQLConf
+
+import io.aqepilot.decision.{Guards, Problem}
+
+/**
+ * The guard rails in force for a query.
+ *
+ * The submitted configuration sets them, or else they follow from Spark's own limits and the memory there is.
+ * A session may tighten them, never loosen.
+ */
+object Guardrails {
+
+  /** `BroadcastExchangeExec.MAX_BROADCAST_TABLE_BYTES`. */
+  private val MaxBroadcastTableBytes = 8L << 30
+
+  /** `UnifiedMemoryManager.RESERVED_SYSTEM_MEMORY_BYTES`. */
+  private val ReservedBytes = 300L << 20
+
+  def of(conf: SQLConf, sc: SparkContext): Guards = {
+    val growth = math.max(
+      submittedGrowth,
+      AqePilotConf.get(conf, AqePilotConf.Growth).fold(0.0)(_.toDouble))
+    Guards(
+      tightest(conf, AqePilotConf.MaxBroadcastBytes, maxBroadcastBytes(sc, growth)),
+      tightest(conf, AqePilotConf.MaxHashBuildBytes, maxHashBuildBytes(sc)),
+      growth)
+  }
+
+  /** What the session asks for and does not get. */
+  def problems(conf: SQLConf, sc: SparkContext): Seq[Problem] = {
+    val guards = of(conf, sc)
+    def loosened(setting: Setting, inForce: Long) = AqePilotConf
+      .get(conf, setting)
+      .filter(AqePilotConf.toBytes(_) > inForce)
+      .map(v => problem(setting, v, inForce.toString))
+    val growth = AqePilotConf
+      .get(conf, AqePilotConf.Growth)
+      .filter(_.toDouble < guards.growth)
+      .map(v => problem(AqePilotConf.Growth, v, guards.growth.toString))
+    Seq(
+      loosened(AqePilotConf.MaxBroadcastBytes, guards.maxBroadcastBytes),
+      loosened(AqePilotConf.MaxHashBuildBytes, guards.maxHashBuildBytes),
+      growth).flatten
+  }
+
+  private def problem(setting: Setting, asked: String, inForce: String) = Problem(
+    Problem.GuardLoosened,
+    s"${setting.key}=$asked in the session is looser than $inForce, which stays in force: a session may only " +
+      "tighten a guard rail; submit a looser one with the application")
+
+  private def submittedGrowth: Double = AqePilotConf
+    .getSubmitted(AqePilotConf.Growth)
+    .orElse(AqePilotConf.Growth.default)
+    .fold(1.0)(_.toDouble)
+
+  private def tightest(conf: SQLConf, setting: Setting, derived: => Long): Long = {
+    val cap = AqePilotConf.getSubmitted(setting).map(AqePilotConf.toBytes).getOrElse(derived)
+    AqePilotConf.get(conf, setting).map(AqePilotConf.toBytes).fold(cap)(math.min(cap, _))
+  }
+
+  private def maxBroadcastBytes(sc: SparkContext, growth: Double): Long = {
+    val result = sc.getConf.get(config.MAX_RESULT_SIZE)
+    val heap = math.min(Runtime.getRuntime.maxMemory(), QueryFacts.executorMemoryBytes(sc))
+    val fits = (executionBytes(sc, heap) / 2 / growth).toLong
+    Seq(MaxBroadcastTableBytes, fits, if (result > 0) result else Long.MaxValue).min
+  }
+
+  private def maxHashBuildBytes(sc: SparkContext): Long =
+    executionBytes(sc, QueryFacts.executorMemoryBytes(sc)) / math.max(1, QueryFacts.taskSlots(sc))
+
+  private def executionBytes(sc: SparkContext, heap: Long): Long =
+    (math.max(0L, heap - ReservedBytes) * sc.getConf.get(config.MEMORY_FRACTION)).toLong
+}

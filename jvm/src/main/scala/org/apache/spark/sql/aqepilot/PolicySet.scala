@@ -1,0 +1,166 @@
+package org.apache.spark.sql.aqepilot
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+import java.util.Collections
+
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.BooleanType
+
+import io.aqepilot.decision.{DecisionPoint, DecisionPoints, Problem}
+import io.aqepilot.policy.{CompiledPolicy, PolicyCompiler, PolicyError}
+
+/** How far a policy may go. */
+sealed abstract class Mode(val name: String, val rank: Int) {
+  def atMost(other: Mode): Mode = if (rank <= other.rank) this else other
+}
+
+object Mode {
+  case object Off extends Mode("off", 0)
+  case object Shadow extends Mode("shadow", 1)
+  case object Enforce extends Mode("enforce", 2)
+
+  /** An unknown word counts as off: nobody asked for a decision. */
+  def of(word: String): Mode = word match {
+    case "enforce" => Enforce
+    case "shadow" => Shadow
+    case _ => Off
+  }
+}
+
+/**
+ * One policy at one decision point.
+ *
+ * @param source
+ *   `submitted` when the text is the application's own configuration, else `session`
+ */
+final case class NamedPolicy(
+    name: String,
+    point: DecisionPoint,
+    text: String,
+    when: Option[String],
+    mode: Mode,
+    revision: String,
+    source: String,
+    compiled: Either[PolicyError, CompiledPolicy],
+    whenCompiled: Option[Either[PolicyError, CompiledPolicy]]) {
+
+  def error: Option[PolicyError] =
+    compiled.left.toOption.orElse(whenCompiled.flatMap(_.left.toOption))
+
+  def isLive: Boolean = error.isEmpty && mode != Mode.Off
+}
+
+/** The policies of a session, compiled; equal configuration texts share one instance. */
+final class PolicySet(val policies: Seq[NamedPolicy], val problems: Seq[Problem]) {
+
+  private val live: Map[String, Seq[NamedPolicy]] = policies.filter(_.isLive).groupBy(_.point.name)
+
+  /** Those to ask at a point, in order. */
+  def at(point: DecisionPoint): Seq[NamedPolicy] = live.getOrElse(point.name, Nil)
+}
+
+object PolicySet {
+
+  val empty: PolicySet = new PolicySet(Nil, Nil)
+
+  private val MaxSets = 256
+
+  private val cache = Collections.synchronizedMap(
+    new java.util.LinkedHashMap[Seq[String], PolicySet](16, 0.75f, true) {
+      override def removeEldestEntry(e: java.util.Map.Entry[Seq[String], PolicySet]): Boolean =
+        size > MaxSets
+    })
+
+  /** The session's policies. Costs a few look-ups when none is named. */
+  def of(conf: SQLConf): PolicySet = {
+    val listed = conf.getConfString(AqePilotConf.Policies.key, "")
+    if (listed.isEmpty) empty
+    else {
+      val names = AqePilotConf.splitNames(listed)
+      val key = (AqePilotConf.Mode.key +: names.flatMap(policyKeys)).map(conf.getConfString(_, null))
+      val texts = listed +: key
+      val known = cache.get(texts)
+      if (known != null) known
+      else {
+        val loaded = load(names, k => Option(conf.getConfString(k, null)))
+        cache.put(texts, loaded)
+        loaded
+      }
+    }
+  }
+
+  private def policyKeys(name: String): Seq[String] =
+    (DecisionPoints.names ++ Seq("when", "mode")).map(AqePilotConf.PolicyPrefix + name + "." + _)
+
+  /** First 12 hex digits of the SHA-256 of a policy's text and its `when`. */
+  def revision(text: String, when: Option[String]): String =
+    MessageDigest
+      .getInstance("SHA-256")
+      .digest((text + "\u0000" + when.getOrElse("")).getBytes(UTF_8))
+      .take(6)
+      .map(b => f"$b%02x")
+      .mkString
+
+  /** Compiles the named policies out of a configuration. */
+  def load(names: Seq[String], get: String => Option[String]): PolicySet = {
+    val most = get(AqePilotConf.Mode.key).map(Mode.of).getOrElse(Mode.Enforce)
+    val (policies, problems) = names.distinct.map { name =>
+      def at(part: String) = get(AqePilotConf.PolicyPrefix + name + "." + part)
+      val texts = DecisionPoints.all.flatMap(p => at(p.name).map(p -> _))
+      val when = at("when")
+      val modeWord = at("mode").getOrElse("enforce")
+      val policies = texts.map { case (point, text) =>
+        NamedPolicy(
+          name,
+          point,
+          text,
+          when,
+          Mode.of(modeWord).atMost(most),
+          revision(text, when),
+          source(name, point, text),
+          PolicyCompiler.compile(text, point.facts, point.answer),
+          when.map(PolicyCompiler.compile(_, DecisionPoints.whenFacts, BooleanType))
+        )
+      }
+      (policies, problemsOf(name, modeWord, policies))
+    }.unzip
+    new PolicySet(policies.flatten, problems.flatten)
+  }
+
+  private def source(name: String, point: DecisionPoint, text: String): String =
+    if (AqePilotConf.submitted(s"${AqePilotConf.PolicyPrefix}$name.${point.name}").contains(text))
+      "submitted"
+    else "session"
+
+  private def problemsOf(name: String, mode: String, policies: Seq[NamedPolicy]): Seq[Problem] = {
+    val undefined =
+      if (policies.nonEmpty) None
+      else
+        Some(
+          Problem(
+            Problem.PolicyNotDefined,
+            s"${AqePilotConf.Policies.key} names '$name', but none of " +
+              DecisionPoints.names.map(AqePilotConf.PolicyPrefix + name + "." + _).mkString(", ") +
+              " is set"))
+    val badMode =
+      if (Seq("off", "shadow", "enforce").contains(mode)) None
+      else
+        Some(
+          Problem(
+            Problem.ModeInvalid,
+            s"${AqePilotConf.PolicyPrefix}$name.mode: '$mode' is not one of off, shadow, enforce; it " +
+              "counts as off"))
+    val texts = policies.flatMap(p => p.error.map(p -> _)).map { case (p, e) =>
+      val key =
+        if (p.compiled.isLeft) p.point.name
+        else "when"
+      val place = (e.line.map(l => s"line $l") ++ e.column.map(c => s"column $c")).mkString(", ")
+      Problem(
+        Problem.PolicyTextInvalid,
+        s"${AqePilotConf.PolicyPrefix}$name.$key" + (if (place.isEmpty) "" else s", $place") +
+          s": ${e.message} The policy is off at ${p.point.name}.")
+    }
+    (undefined ++ badMode ++ texts).toSeq
+  }
+}

@@ -1,0 +1,113 @@
+package org.apache.spark.sql.aqepilot.facts
+
+import scala.util.Try
+
+import org.apache.spark.{ExecutorAllocationClient, SPARK_VERSION, SparkConf, SparkContext}
+import org.apache.spark.internal.config
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.aqepilot.rewrite.SparkJoinRules
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.unsafe.types.UTF8String
+
+import io.aqepilot.log.Fingerprint
+
+/** The facts that every decision point has, in the order of `CommonFacts`. */
+object QueryFacts {
+
+  /** The SQL execution that this thread works for; None outside one (`df.rdd`, `explain`). */
+  def executionId(sc: SparkContext): Option[Long] =
+    Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).flatMap(s => Try(s.toLong).toOption)
+
+  def query(sc: SparkContext, executionId: Option[Long]): InternalRow = new GenericInternalRow(
+    Array[Any](
+      executionId.getOrElse(null),
+      string(executionId.flatMap(Fingerprints.of).orNull),
+      string(sc.getLocalProperty(SparkContext.SPARK_JOB_DESCRIPTION)),
+      string(sc.appName),
+      string(sc.applicationId),
+      string(sc.sparkUser),
+      strings(
+        Option(sc.getLocalProperty("spark.job.tags")).toSeq
+          .flatMap(_.split(",").toSeq)
+          .filter(_.nonEmpty)
+          .sorted)))
+
+  def conf(c: SQLConf): InternalRow = new GenericInternalRow(
+    Array[Any](
+      c.autoBroadcastJoinThreshold,
+      c.getConf(SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD).getOrElse(null),
+      c.nonEmptyPartitionRatioForBroadcastJoin,
+      c.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD),
+      c.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES),
+      c.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST),
+      c.preferSortMergeJoin,
+      c.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR),
+      c.numShufflePartitions,
+      SparkJoinRules.conversionEnabled(c).getOrElse(null)
+    ))
+
+  def cluster(sc: SparkContext): InternalRow = new GenericInternalRow(
+    Array[Any](
+      sc.defaultParallelism,
+      executors(sc),
+      taskSlots(sc),
+      executorMemoryBytes(sc),
+      Runtime.getRuntime.maxMemory(),
+      string(SPARK_VERSION)))
+
+  private def executors(sc: SparkContext): Int = sc.schedulerBackend match {
+    case client: ExecutorAllocationClient => client.getExecutorIds().size
+    case _ => 1
+  }
+
+  /** Tasks that run at once on one executor. */
+  def taskSlots(sc: SparkContext): Int =
+    if (isLocal(sc.getConf)) sc.defaultParallelism
+    else {
+      val cpusPerTask = sc.getConf.get(config.CPUS_PER_TASK.key, "1").toDouble // whole before 4.3
+      math.max(1, (sc.getConf.get(config.EXECUTOR_CORES) / cpusPerTask).toInt)
+    }
+
+  /** Heap of an executor: in local mode the driver's. */
+  def executorMemoryBytes(sc: SparkContext): Long =
+    if (isLocal(sc.getConf)) Runtime.getRuntime.maxMemory()
+    else sc.getConf.get(config.EXECUTOR_MEMORY) * 1024L * 1024L
+
+  private def isLocal(conf: SparkConf): Boolean = {
+    val master = conf.get("spark.master", "")
+    master == "local" || master.startsWith("local[")
+  }
+
+  def string(s: String): UTF8String = UTF8String.fromString(s)
+
+  def strings(s: Seq[String]): ArrayData = new GenericArrayData(s.map(string).toArray[Any])
+}
+
+/** Each running query's fingerprint, computed once. */
+private object Fingerprints {
+
+  private val MaxQueries = 1000
+
+  private val known = java.util.Collections.synchronizedMap(
+    new java.util.LinkedHashMap[(String, Long), Option[String]](16, 0.75f, true) {
+      override def removeEldestEntry(
+          e: java.util.Map.Entry[(String, Long), Option[String]]): Boolean = size > MaxQueries
+    })
+
+  def of(executionId: Long): Option[String] =
+    SparkSession.getActiveSession.map(_.sparkContext.applicationId).flatMap { app =>
+      val key = (app, executionId)
+      val found = known.get(key)
+      if (found != null) found
+      else {
+        val computed = Option(SQLExecution.getQueryExecution(executionId))
+          .flatMap(qe => Try(Fingerprint.of(qe.analyzed)).toOption)
+        known.put(key, computed)
+        computed
+      }
+    }
+}

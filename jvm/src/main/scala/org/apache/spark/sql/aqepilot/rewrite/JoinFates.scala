@@ -1,0 +1,53 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import org.apache.spark.sql.aqepilot.Mode
+import org.apache.spark.sql.aqepilot.log.FateReader
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+
+import io.aqepilot.decision.{DynamicJoinSelectionPoint, Fate}
+import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
+
+/**
+ * What became of the decisions on joins, read off the final plan.
+ *
+ * A join is found there by its logical link, in subqueries and stages too. One that is gone was replaced by
+ * something else, such as an empty relation.
+ */
+object JoinFates extends FateReader with AdaptiveSparkPlanHelper {
+
+  override def read(plan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
+    val applied =
+      decisions.filter(d => d.applied && d.point == DynamicJoinSelectionPoint.name && d.joinId.isDefined)
+    if (applied.isEmpty) Nil
+    else {
+      val joins: Map[Long, (String, JoinState)] = collectWithSubqueries(plan) { case p => p }.flatMap { p =>
+        for {
+          strategy <- JoinStrategy.of(p)
+          state <- JoinState.of(p)
+        } yield state.id -> ((strategy, state))
+      }.toMap
+      val latest = decisions
+        .filter(d => d.joinId.isDefined && d.mode == Mode.Enforce.name)
+        .groupBy(d => (d.joinId, d.side))
+        .map { case (_, ofSide) => ofSide.map(_.decisionId).max }
+        .toSet
+      applied.map { d =>
+        val found = joins.get(d.joinId.get)
+        val fate =
+          if (!latest.contains(d.decisionId)) Fate.Superseded
+          else found.fold(Fate.Superseded) { case (strategy, state) => fateOf(d, strategy, state) }
+        AqePilotFate(d.decisionId, fate.code, found.map(_._1))
+      }
+    }
+  }
+
+  private def fateOf(d: AqePilotDecision, strategy: String, state: JoinState) = {
+    def satisfied(by: String) =
+      d.answer.exists(w => JoinStrategy.satisfies(by, w, d.side.contains("left")))
+    if (satisfied(strategy)) {
+      if (d.sparkStrategy.contains(strategy)) Fate.NoChange else Fate.Adopted
+    } else if (state.planned.exists(satisfied)) Fate.RefusedByCost
+    else Fate.NoChange
+  }
+}

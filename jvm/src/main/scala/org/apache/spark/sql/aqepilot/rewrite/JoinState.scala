@@ -1,0 +1,78 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import java.util.{Collections, WeakHashMap}
+import java.util.concurrent.atomic.AtomicLong
+
+import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, JoinStrategyHint, LogicalPlan}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.SparkPlan
+
+/**
+ * What is remembered of a join from its first planning to the end of its query.
+ *
+ * AQE forgets what a run-time rule marked on a plan unless the re-plan is adopted and differs; a tag that was
+ * set before AQE survives. It holds a mere array of Spark's and Java's own making, because plans travel to
+ * executors, which do not have our jar; the state is found by that array's identity and goes with the plan.
+ *
+ * @param userHint
+ *   the join's hint before any adaptive rule saw it
+ */
+final class JoinState(val id: Long, val userHint: JoinHint) {
+  val left = new SideState
+  val right = new SideState
+
+  /** The join's strategy in the latest re-plan, adopted or not. */
+  @volatile var planned: Option[String] = None
+}
+
+/** What is remembered of one side. Guarded by its join's monitor. */
+final class SideState {
+
+  /** The latest answer, and what it was given for. */
+  var asked: Option[Asked] = None
+
+  /** How often it was asked about. */
+  var askings: Int = 0
+
+  /** Whether a policy's word has ever been put into the plan here: Spark's own rule is silent since. */
+  var overridden: Boolean = false
+
+  /** What was recorded last, so that the same is not recorded again. */
+  var recorded: Option[Any] = None
+}
+
+object JoinState {
+
+  private val tag = TreeNodeTag[Array[Long]]("aqepilot.join")
+  private val states =
+    Collections.synchronizedMap(new WeakHashMap[Array[Long], JoinState]())
+  private val ids = new AtomicLong()
+
+  /** Whether a policy's word was ever put into a plan of this driver: else there is nothing to restore. */
+  @volatile var anyOverridden: Boolean = false
+
+  /** Gives a join its identity and keeps the hint that it has now. */
+  def start(join: Join): Unit = {
+    val state = new JoinState(ids.incrementAndGet(), join.hint)
+    val key = Array(state.id)
+    states.put(key, state)
+    join.setTagValue(tag, key)
+  }
+
+  def of(join: LogicalPlan): Option[JoinState] =
+    join.getTagValue(tag).flatMap(key => Option(states.get(key)))
+
+  /** The state of the join that a physical node was planned from. */
+  def of(plan: SparkPlan): Option[JoinState] = plan.logicalLink.flatMap {
+    case j: Join => of(j)
+    case _ => None
+  }
+
+  /** Spark's word for a hint, e.g. `SHUFFLE_HASH`. */
+  def word(hint: JoinStrategyHint): String = hint.getClass.getSimpleName.stripSuffix("$")
+
+  def word(hint: Option[HintInfo]): Option[String] = hint.flatMap(_.strategy).map(word)
+
+  def hasStrategy(hint: JoinHint): Boolean =
+    hint.leftHint.exists(_.strategy.isDefined) || hint.rightHint.exists(_.strategy.isDefined)
+}

@@ -1,0 +1,233 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import org.apache.spark.sql.aqepilot.{Asking, FailOpen, Guardrails, Health, Mode, PolicyAnswer, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.facts.{JoinFacts, JoinSide, QueryFacts}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, JoinStrategyHint, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{BROADCAST, NO_BROADCAST_HASH, SHUFFLE_HASH, SHUFFLE_MERGE}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern
+import org.apache.spark.sql.internal.SQLConf
+
+import io.aqepilot.decision.{DynamicJoinSelectionPoint, FactsRow, JoinLegality, Reason, Verdict}
+import io.aqepilot.decision.DynamicJoinSelectionPoint._
+
+/**
+ * What asking about one side gave.
+ *
+ * @param key
+ *   all that the answer depends on
+ * @param number
+ *   counts the askings of this side
+ * @param verdicts
+ *   each policy's answer and what is made of it
+ */
+final case class Asked(
+    key: Any,
+    number: Int,
+    facts: InternalRow,
+    verdicts: Seq[(PolicyAnswer, Verdict)],
+    sparkWord: Option[String],
+    sparkStrategy: Option[String],
+    micros: Double) {
+
+  /** The word to put into the plan, with the policy that said it. */
+  def enforced: Option[(PolicyAnswer, String)] = verdicts.collectFirst {
+    case (answer, Verdict(Some(word), _, _)) if answer.policy.mode == Mode.Enforce => (answer, word)
+  }
+}
+
+/**
+ * The decision point `dynamic_join_selection`: puts policies' answers into joins as Spark's own hints.
+ *
+ * Hook: AQE's logical batch, after Spark's own DynamicJoinSelection or DemoteBroadcastHashJoin. Asked for each
+ * side with a finished shuffle, left then right; answered from memory until a fact changes. A side whose
+ * answer is null keeps what Spark's rule gave it; once a policy's word was in the plan there, the user's hint is
+ * restored and Spark's rule is run anew, because that rule is silent on a side that has a hint.
+ *
+ * A no-op without policies, for joins without equality keys, and for sides whose shuffle has not run.
+ */
+object SelectJoinDynamically extends Rule[LogicalPlan] {
+
+  private val point = DynamicJoinSelectionPoint
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (!Health.isLive(point)) plan
+    else {
+      FailOpen(point.name, plan) {
+        val set = PolicySet.of(conf)
+        if (set.at(point).isEmpty && !JoinState.anyOverridden) plan
+        else
+          plan.transformDownWithPruning(_.containsPattern(TreePattern.JOIN)) { case join: Join =>
+            Sessions.active.fold(join)(decide(_, join, set))
+          }
+      }
+    }
+
+  private def decide(session: Sessions.Classic, join: Join, set: PolicySet): Join = join match {
+    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>
+      val left = JoinSide.of(join.left)
+      val right = JoinSide.of(join.right)
+      if (left.finished.isEmpty && right.finished.isEmpty) join
+      else
+        JoinState.of(join) match {
+          case Some(state) =>
+            new JoinDecision(session, join, state, left, right, set).decide { (spark, conversion) =>
+              new JoinFacts(
+                state,
+                join.joinType,
+                leftKeys,
+                rightKeys,
+                condition.isDefined,
+                left,
+                right,
+                spark,
+                conversion)
+            }
+          case None =>
+            JoinRecord.untracked(session, join, left, right, set)
+            join
+        }
+    case _ => join
+  }
+}
+
+/** One join at one re-plan. */
+private final class JoinDecision(
+    session: Sessions.Classic,
+    join: Join,
+    state: JoinState,
+    left: JoinSide,
+    right: JoinSide,
+    set: PolicySet) {
+
+  private val point = DynamicJoinSelectionPoint
+  private val conf: SQLConf = session.sessionState.conf
+  private val executionId = QueryFacts.executionId(session.sparkContext)
+
+  /** What Spark's own rule says to this join when it has the user's hints only. */
+  private lazy val sparkHint: JoinHint = {
+    val bare = join.copy(hint = state.userHint)
+    val excluded = conf.getConf(SQLConf.ADAPTIVE_OPTIMIZER_EXCLUDED_RULES).exists(
+      _.split(",").map(_.trim).contains(SparkJoinRules.ruleName))
+    if (excluded) bare.hint else SparkJoinRules.hints(bare)
+  }
+
+  private lazy val conversion: Option[String] = {
+    def plain(side: JoinSide) = if (side.isPlain) side.finished else None
+    FailOpen("conversion", Option.empty[String])(
+      SparkJoinRules.conversion(join.copy(hint = sparkHint), plain(left), plain(right)))
+  }
+
+  private lazy val sparkStrategy: Option[String] =
+    if (JoinState.hasStrategy(state.userHint)) None
+    else
+      FailOpen("spark strategy", Option.empty[String])(
+        JoinStrategy.planned(session, join.copy(hint = sparkHint), left, right, conversion))
+
+  private val key =
+    (executionId, set, left.version, right.version, join.joinType, QueryFacts.conf(conf))
+
+  def decide(factsOf: (JoinHint, Option[String]) => JoinFacts): Join = state.synchronized {
+    lazy val facts = factsOf(sparkHint, conversion)
+    Seq((state.left, left, true), (state.right, right, false)).foreach { case (memory, side, isLeft) =>
+      if (side.finished.isEmpty || set.at(point).isEmpty) memory.asked = None
+      else if (!memory.asked.exists(_.key == key)) {
+        memory.askings += 1
+        memory.asked = Some(ask(facts, isLeft, memory.askings))
+      }
+    }
+    val leftWord = state.left.asked.flatMap(_.enforced).map(_._2)
+    val rightWord = state.right.asked.flatMap(_.enforced).map(_._2)
+    val decided = {
+      val hint = JoinHint(
+        hintOf(state.left, leftWord, _.leftHint),
+        hintOf(state.right, rightWord, _.rightHint))
+      withPreferred(if (hint == join.hint) join else join.copy(hint = hint), leftWord, rightWord)
+    }
+    record(leftWord, rightWord, decided.hint)
+    decided
+  }
+
+  private def ask(facts: => JoinFacts, isLeft: Boolean, number: Int): Asked = {
+    val start = System.nanoTime()
+    val row = facts.row(session.sparkContext, conf, executionId, isLeft)
+    val answers = Asking.ask(set, point, row)
+    lazy val guards = Guardrails.of(conf, session.sparkContext)
+    val verdicts = answers.map { answer =>
+      answer -> (answer.value match {
+        case Left(failure) => Verdict(None, Reason.EvaluationFailed, Some(failure.message))
+        case Right(value) =>
+          JoinLegality.verdict(value.toString, new FactsRow(point.facts, row), guards)
+      })
+    }
+    val micros = (System.nanoTime() - start) / 1e3
+    val word = JoinState.word(if (isLeft) sparkHint.leftHint else sparkHint.rightHint)
+    Asked(key, number, row, verdicts, word, sparkStrategy, micros)
+  }
+
+  /** A side's hint: the policy's word over the user's hint, or what is Spark's. */
+  private def hintOf(
+      memory: SideState,
+      word: Option[String],
+      side: JoinHint => Option[HintInfo]): Option[HintInfo] = word match {
+    case Some(w) =>
+      memory.overridden = true
+      JoinState.anyOverridden = true
+      strategyHint(w) match {
+        case Some(h) => Some(side(state.userHint).getOrElse(HintInfo()).copy(strategy = Some(h)))
+        case None => side(state.userHint)
+      }
+    case None if memory.overridden => side(sparkHint)
+    case None => side(join.hint)
+  }
+
+  private def strategyHint(word: String): Option[JoinStrategyHint] = word match {
+    case Broadcast => Some(BROADCAST)
+    case ShuffleHash => Some(SHUFFLE_HASH)
+    case ShuffleMerge => Some(SHUFFLE_MERGE)
+    case NoBroadcastHash => Some(NO_BROADCAST_HASH)
+    case _ => None
+  }
+
+  /** PREFER_SHUFFLE_HASH needs to know what the other side's hint leaves to a broadcast by size. */
+  private def withPreferred(
+      base: Join,
+      leftWord: Option[String],
+      rightWord: Option[String]): Join = {
+    lazy val preferred =
+      if (left.isBroadcast || right.isBroadcast) None
+      else SparkJoinRules.preferShuffleHash(base, conf)
+    def prefer(hint: Option[HintInfo], word: Option[String]) =
+      if (!word.contains(PreferShuffleHash) || preferred.isEmpty) hint
+      else Some(hint.getOrElse(HintInfo()).copy(strategy = preferred))
+    val hint = JoinHint(prefer(base.hint.leftHint, leftWord), prefer(base.hint.rightHint, rightWord))
+    if (hint == join.hint) join else join.copy(hint = hint)
+  }
+
+  private def record(leftWord: Option[String], rightWord: Option[String], hint: JoinHint): Unit =
+    FailOpen("record", ()) {
+      val rightIsSmaller = right.sizeInBytes <= left.sizeInBytes
+      def loser(word: Option[String], other: Option[HintInfo], otherIsSmaller: Boolean) =
+        word.flatMap(JoinLegality.loses(_, JoinState.word(other), otherIsSmaller))
+      JoinRecord.side(
+        session,
+        state,
+        state.left,
+        executionId,
+        left,
+        right,
+        isLeft = true,
+        loser(leftWord, hint.rightHint, rightIsSmaller))
+      JoinRecord.side(
+        session,
+        state,
+        state.right,
+        executionId,
+        left,
+        right,
+        isLeft = false,
+        loser(rightWord, hint.leftHint, !rightIsSmaller))
+    }
+}

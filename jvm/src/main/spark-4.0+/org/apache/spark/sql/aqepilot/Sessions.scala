@@ -1,0 +1,24 @@
+package org.apache.spark.sql.aqepilot
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkStrategy
+
+/**
+ * The classic session.
+ *
+ * 4.0 split SparkSession into an interface shared with Spark Connect and `classic.SparkSession`, and lets join
+ * keys have types that cannot be hashed (collations).
+ */
+object Sessions extends JoinSelectionHelper {
+  type Classic = SparkSession
+
+  def active: Option[Classic] = SparkSession.getActiveSession
+
+  /** Spark's own planner strategy for joins, in this session. */
+  def joinSelection(session: Classic): SparkStrategy = session.sessionState.planner.JoinSelection
+
+  def hashable(leftKeys: Seq[Expression], rightKeys: Seq[Expression]): Boolean =
+    hashJoinSupported(leftKeys, rightKeys)
+}
