@@ -1,0 +1,94 @@
+package io.aqepilot.policy
+
+import org.apache.spark.sql.catalyst.expressions.{
+  ArrayAggregate,
+  Expression,
+  LeafExpression,
+  PlanExpression,
+  Unevaluable,
+  UserDefinedExpression
+}
+import org.apache.spark.sql.types._
+
+/** Checks of what only analysis tells: types, and what a name or keyword stands for. */
+private[policy] object AnalysedCheck {
+  import PolicyError._
+  import TextCheck.refuse
+
+  /** @throws TextCheck.Refused at the first part that is not allowed */
+  def apply(analysed: Expression, answer: DataType): Unit = {
+    analysed.foreach(checkPart)
+    if (!admits(analysed.dataType, answer)) {
+      val (is, wanted) = (analysed.dataType.simpleString, answer.simpleString)
+      refuse(
+        WrongAnswerType,
+        s"The answer must be a $wanted (or NULL, which leaves it to Spark), but this is a " +
+          s"${ErrorText.shorten(is, 100)}. It is not cast silently.",
+        analysed.origin
+      )
+    }
+  }
+
+  private def checkPart(e: Expression): Unit = e match {
+    case _: UserDefinedExpression =>
+      refuse(FunctionNotAllowed, "User-defined functions are not allowed in a policy.", e.origin)
+    case _: PlanExpression[_] =>
+      refuse(NotScalar, "Subqueries are not allowed in a policy.", e.origin)
+    case _ if e.children.forall(_.deterministic) && !e.deterministic =>
+      refuse(NotPure, s"'${e.prettyName}' does not always give the same answer.", e.origin)
+    case leaf: LeafExpression if leaf.getClass.getSimpleName.startsWith("Current") =>
+      refuse(NotPure, s"'${e.prettyName}' depends on more than the facts.", e.origin)
+    case aggregate: ArrayAggregate if !isFixedSize(aggregate.zero.dataType) =>
+      refuse(
+        FunctionNotAllowed,
+        "aggregate() may gather numbers, booleans or structs of them; gathering a " +
+          s"${aggregate.zero.dataType.typeName} can fill the driver's memory.",
+        e.origin
+      )
+    case _ if e.resolved && holdsTime(e.dataType) =>
+      refuse(NotPure, TextCheck.noDates, e.origin)
+    case _ =>
+  }
+
+  /** None when interpreted evaluation can do all of it; else the part that it cannot. */
+  def unevaluable(optimised: Expression): Option[Expression] =
+    optimised.find(_.isInstanceOf[Unevaluable])
+
+  // DateType and the like by name: TIME is not in every Spark.
+  private def holdsTime(dataType: DataType): Boolean = dataType match {
+    case array: ArrayType   => holdsTime(array.elementType)
+    case map: MapType       => holdsTime(map.keyType) || holdsTime(map.valueType)
+    case struct: StructType => struct.fields.exists(f => holdsTime(f.dataType))
+    case other => other.typeName.startsWith("date") || other.typeName.startsWith("time")
+  }
+
+  private def isFixedSize(dataType: DataType): Boolean = dataType match {
+    case _: NumericType | BooleanType | NullType => true
+    case struct: StructType                      => struct.forall(f => isFixedSize(f.dataType))
+    case _                                       => false
+  }
+
+  /**
+   * The same type, NULL, or a number that the answer's type holds without loss (a decimal for a
+   * double included, since 0.5 is a decimal in Spark).
+   */
+  def admits(actual: DataType, answer: DataType): Boolean = (actual, answer) match {
+    case (NullType, _)                => true
+    case (_: NumericType, DoubleType) => true
+    case _ if integers.contains(answer) && integers.contains(actual) =>
+      integers.indexOf(actual) <= integers.indexOf(answer)
+    case _ => sameShape(actual, answer)
+  }
+
+  private val integers = Seq(ByteType, ShortType, IntegerType, LongType)
+
+  // Nullability is no matter: null means that Spark decides.
+  private def sameShape(a: DataType, b: DataType): Boolean = (a, b) match {
+    case (x: ArrayType, y: ArrayType) => sameShape(x.elementType, y.elementType)
+    case (x: StructType, y: StructType) =>
+      x.length == y.length && x.fields.zip(y.fields).forall { case (f, g) =>
+        f.name.equalsIgnoreCase(g.name) && sameShape(f.dataType, g.dataType)
+      }
+    case _ => a == b
+  }
+}

@@ -1,0 +1,131 @@
+package io.aqepilot.policy
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeSeq, BindReferences, Cast, Expression}
+import org.apache.spark.sql.catalyst.parser.ParseException
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.trees.Origin
+import org.apache.spark.sql.types.{DataType, StructType}
+
+/**
+ * SQL text -> parsed -> checked -> analysed -> optimised -> bound, once per (text, facts, type).
+ *
+ * Safe from any thread, with or without a session. Nothing is thrown but InterruptedException and
+ * OutOfMemoryError.
+ */
+object PolicyCompiler {
+  import PolicyError._
+  import TextCheck.{Refused, refuse}
+
+  private val MaxTextBytes = 1 << 20
+
+  private val cache = new CompiledCache(maxEntries = 256, maxTextBytes = 8L << 20)
+
+  /**
+   * @param facts the schema of the rows that the policy will be asked with
+   * @param answer the type of its answers; a NULL literal is always admitted
+   */
+  def compile(
+      text: String,
+      facts: StructType,
+      answer: DataType
+  ): Either[PolicyError, CompiledPolicy] =
+    sizeError(text).toLeft(()).flatMap { _ =>
+      cache.getOrElseUpdate(CompiledCache.Key(text, facts, answer)) {
+        CompileThread.run(uncached(text, facts, answer))
+      }
+    }
+
+  private[policy] def cached: CompiledCache = cache
+
+  private def sizeError(text: String): Option[PolicyError] =
+    if (text == null || text.trim.isEmpty)
+      Some(error(Empty, "The text is empty: write a SQL expression, or NULL to leave it to Spark."))
+    else if (text.length > MaxTextBytes || text.getBytes(UTF_8).length > MaxTextBytes)
+      Some(error(TooLong, s"The text is longer than $MaxTextBytes bytes, the most that is allowed."))
+    else None
+
+  private def uncached(
+      text: String,
+      facts: StructType,
+      answer: DataType
+  ): Either[PolicyError, CompiledPolicy] =
+    try FixedSemantics.under(Right(bind(text, facts, answer)))
+    catch {
+      case e: Refused           => Left(e.error)
+      case e: ParseException    => Left(of(Syntax, e))
+      case e: AnalysisException => Left(of(codeOf(e), e))
+      case e: OutOfMemoryError  => throw e
+      case _: StackOverflowError =>
+        Left(error(TooComplex, "The expression is nested too deeply: write it flatter."))
+      case e: ArithmeticException      => Left(constantFails(e))
+      case e: IllegalArgumentException => Left(constantFails(e))
+      case e: RuntimeException if e.isInstanceOf[org.apache.spark.SparkThrowable] =>
+        Left(constantFails(e))
+      case e: Throwable =>
+        Left(error(InternalError, s"${e.getClass.getSimpleName}: ${ErrorText.of(e)}"))
+    }
+
+  private def bind(text: String, facts: StructType, answer: DataType): CompiledPolicy = {
+    val parsed = FixedSemantics.parse(text)
+    ExpressionSize.check(parsed)
+    val checked  = new TextCheck(facts)(parsed)
+    val relation = FixedSemantics.relation(facts)
+    val analysed = FixedSemantics.analyze(checked, relation)
+    AnalysedCheck(single(analysed, relation, parsed.origin), answer)
+    val optimised = single(FixedSemantics.optimize(analysed), relation, parsed.origin)
+    AnalysedCheck.unevaluable(optimised).foreach { part =>
+      refuse(NotScalar, s"'${part.prettyName}' cannot be evaluated on one row of facts.", part.origin)
+    }
+    ExpressionSize.check(optimised)
+    val cast =
+      if (optimised.dataType == answer) optimised else Cast(optimised, answer, Some("UTC"))
+    CompiledPolicy(
+      text,
+      BindReferences.bindReference(cast, AttributeSeq(relation.output)),
+      FactPaths.readBy(optimised)
+    )
+  }
+
+  /**
+   * The one expression of a chain of projections over the facts; Spark 4 puts what is used twice
+   * (the operand of BETWEEN) into a projection of its own.
+   */
+  private def single(plan: LogicalPlan, relation: FactsRelation, at: Origin): Expression = {
+    def notScalar = refuse(
+      NotScalar,
+      "A policy is one scalar expression over the facts of one decision: no aggregates, windows " +
+        "or functions that make rows.",
+      at
+    )
+    def inlined(e: Expression, below: LogicalPlan): Expression = below match {
+      case `relation` => e
+      case Project(list, next) =>
+        val byId = list.collect { case a: Alias => a.exprId -> a.child }.toMap
+        val merged = e.transform { case a: Attribute => byId.getOrElse(a.exprId, a) }
+        ExpressionSize.check(merged)
+        inlined(merged, next)
+      case _ => notScalar
+    }
+    plan match {
+      case Project(Seq(Alias(child, _)), below)      => inlined(child, below)
+      case Project(Seq(attribute: Attribute), below) => inlined(attribute, below)
+      case _                                         => notScalar
+    }
+  }
+
+  private def codeOf(e: AnalysisException): String =
+    if (e.errorClass.exists(c => c.startsWith("FIELD_NOT_FOUND"))) UnknownFact
+    else InvalidExpression
+
+  private def of(code: String, e: AnalysisException): PolicyError =
+    PolicyError(code, ErrorText.ofMessage(e.message), e.line, e.startPosition.map(_ + 1), Nil)
+
+  private def constantFails(e: Throwable): PolicyError =
+    error(ConstantFails, s"A constant part of the expression always fails: ${ErrorText.of(e)}")
+
+  private def error(code: String, message: String): PolicyError =
+    PolicyError(code, message, None, None, Nil)
+}
