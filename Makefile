@@ -23,6 +23,10 @@ TOOLS := .envs/tools/bin
 UV    := $(TOOLS)/uv
 JAVA  := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 SBT   := $(JAVA) -Xmx3g -Xss8m -Dsbt.supershell=false -Dsbt.color=false -jar .envs/tools/sbt-launch.jar
+SBT_VERSION := $(shell sed -n 's/^sbt.version=//p' project/build.properties)
+# 4.x ships Spark Connect in pyspark; for the 3.5 environments this is the newest at hand.
+CONNECT_3 := 3.5.7
+maven   = COLOR=never $(TOOLS)/jgo --resolver python info path $(1) | tail -1
 project = aqepilot-spark-$(subst .,_,$(1))
 # 4.3 asks for Python 3.11; with an older PYTHON, uv finds or fetches one for it.
 python_for = $(if $(filter 4.3.%,$(1)),$(shell $(PYTHON) -c 'import sys; print(sys.executable if sys.version_info >= (3, 11) else ">=3.11")'),$(PYTHON))
@@ -52,12 +56,13 @@ env: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST) $(SMOKE)) ##
 .envs/tools/.ready: pyproject.toml project/build.properties | check
 	test -x $(UV) || { $(PYTHON) -m venv .envs/tools; .envs/tools/bin/python -m pip install --quiet uv; }
 	$(UV) pip install --quiet -p .envs/tools/bin/python --group tools -r pyproject.toml
-	cp "$$(COLOR=never $(TOOLS)/jgo --resolver python info path org.scala-sbt:sbt-launch:$$(sed -n 's/^sbt.version=//p' project/build.properties) | tail -1)" .envs/tools/sbt-launch.jar
+	cp "$$($(call maven,org.scala-sbt:sbt-launch:$(SBT_VERSION)))" .envs/tools/sbt-launch.jar
 	touch $@
 
 .envs/spark-%/.ready: pyproject.toml | .envs/tools/.ready
 	test -x .envs/spark-$*/bin/python || $(UV) venv --quiet --python '$(call python_for,$*)' .envs/spark-$*
 	$(UV) pip install --quiet -p .envs/spark-$*/bin/python pyspark==$* --group test $(if $(filter 3.%,$*),--group spark-3) -r pyproject.toml
+	$(if $(filter 3.%,$*),cp "$$($(call maven,org.apache.spark:spark-connect_2.12:$(CONNECT_3)))" .envs/spark-$*/spark-connect.jar)
 	touch $@
 
 # ---- build
@@ -91,12 +96,12 @@ lint: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready ## ruff, mypy --
 	$(TOOLS)/ruff check
 	$(TOOLS)/ruff format --check
 	$(TOOLS)/mypy --python-executable .envs/spark-$(lastword $(FULL))/bin/python
-	$(SBT) scalafmtCheckAll scalafmtSbtCheck
+	$(SBT) scalaSources/scalafmtCheckAll scalafmtSbtCheck
 
 format: .envs/tools/.ready ## rewrite the sources as lint wants them
 	$(TOOLS)/ruff check --fix-only
 	$(TOOLS)/ruff format
-	$(SBT) scalafmtAll scalafmtSbt
+	$(SBT) scalaSources/scalafmtAll scalafmtSbt
 
 test: check ## everything: env, lint, jars, wheel, JVM and Python tests, smoke tests
 	$(PYTHON) tools/test_all.py env lint jars wheel install test-jvm $(FULL:%=test-python-%) $(SMOKE:%=smoke-%)

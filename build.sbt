@@ -66,13 +66,29 @@ lazy val aqepilot =
       )
   }
 
+// Never compiled: it hands scalafmt every source once, not once a row.
+lazy val scalaSources = project
+  .in(file("target/sources"))
+  .settings(
+    Compile / unmanagedSourceDirectories := Seq(root / "jvm/src/main", root / "tests/jvm"),
+    Compile / sources := Nil
+  )
+
 lazy val common = Seq(
-  scalacOptions ++= Seq("-encoding", "utf8", "-deprecation", "-feature", "-unchecked", "-Xlint:_,-unused"),
+  scalacOptions ++= Seq(
+    "-encoding",
+    "utf8",
+    "-deprecation",
+    "-feature",
+    "-unchecked",
+    "-Xlint:_,-unused"
+  ),
   libraryDependencies += "org.scalatest" %% "scalatest" % "3.2.20" % Test,
   Compile / packageBin / packageOptions += Package.ManifestAttributes("License" -> "Apache-2.0"),
   Test / fork := true,
   Test / forkOptions := (Test / forkOptions).value.withWorkingDirectory(root),
-  Test / javaOptions ++= Seq("-Xmx2g", "-Xss4m", "-Djava.net.preferIPv6Addresses=false") ++ sparkOpens,
+  Test / javaOptions ++= Seq("-Xmx2g", "-Xss4m") ++ sparkOpens,
+  Test / envVars += "SPARK_LOCAL_IP" -> "127.0.0.1",
   Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF"),
   Test / definedTests := {
     val found = (Test / definedTests).value

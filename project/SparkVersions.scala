@@ -13,7 +13,7 @@ final case class SparkRow(minor: String, scalaBinary: String, newest: String, ro
   def isIn(folder: String): Boolean = folder match {
     case SparkRow.Range(from, "+")  => SparkRow.number(from) <= number
     case SparkRow.Range(from, null) => from == minor
-    case SparkRow.Range(from, to) =>
+    case SparkRow.Range(from, to)   =>
       SparkRow.number(from) <= number && number <= SparkRow.number(to.drop(1))
     case other =>
       sys.error(
@@ -24,7 +24,9 @@ final case class SparkRow(minor: String, scalaBinary: String, newest: String, ro
 
   /** The jars of the newest patch's pyspark: what users run, so what we compile against. */
   def pysparkJars(root: File): Seq[File] =
-    (root / ".envs" / s"spark-$newest" / "lib" ** "pyspark" / "jars" * "*.jar").get.sortBy(_.getName)
+    (root / ".envs" / s"spark-$newest" / "lib" ** "pyspark" / "jars" * "*.jar").get.sortBy(
+      _.getName
+    )
 
   /** The Scala that Spark itself runs on; the default serves rows whose jars are not there. */
   def scalaVersion(root: File): String =

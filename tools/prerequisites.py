@@ -1,6 +1,5 @@
 """Says in one line what this machine lacks to build aqepilot. Runs on any Python 3."""
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -9,44 +8,38 @@ import sys
 JAVA_WANTED = (17, 21)
 
 
-def java_home_tool(name):
-    home = os.environ.get("JAVA_HOME")
-    return os.path.join(home, "bin", name) if home else name
+def python_problem():
+    if sys.version_info[:2] < (3, 10):
+        return (
+            "Python 3.10 or newer is needed, found %d.%d (%s): install one, or name it with"
+            " make PYTHON=python3.11" % (sys.version_info[0], sys.version_info[1], sys.executable)
+        )
+    try:
+        import ensurepip  # noqa: F401
+    except ImportError:
+        return (
+            "Python's venv module is needed, %s lacks it: install it (on Debian or Ubuntu:"
+            " apt-get install python3-venv)" % sys.executable
+        )
+    return None
 
 
 def java_problem():
     """The compiler is asked, not `java`: a JRE runs Spark but cannot build the jars."""
+    home = os.environ.get("JAVA_HOME")
+    javac = os.path.join(home, "bin", "javac") if home else "javac"
     try:
-        said = subprocess.run(
-            [java_home_tool("javac"), "-version"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=True,
-        ).stdout.decode()
+        said = subprocess.check_output([javac, "-version"], stderr=subprocess.STDOUT).decode()
     except (OSError, subprocess.CalledProcessError):
         said = ""
     found = re.search(r"javac (?:1\.)?(\d+)", said)
     if found and int(found.group(1)) in JAVA_WANTED:
         return None
-    seen = "found " + found.group(0) if found else "found no javac"
     return (
-        "Java 17 or 21 (a JDK) is needed, {}: install one (on Debian or Ubuntu:"
-        " apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at it".format(seen)
+        "Java 17 or 21 (a JDK) is needed, found %s: install one (on Debian or Ubuntu:"
+        " apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at it"
+        % (found.group(0) if found else "no %s" % javac)
     )
-
-
-def python_problem():
-    if sys.version_info < (3, 10):
-        return (
-            "Python 3.10 or newer is needed, found {}.{} ({}): install one, or name it with"
-            " make PYTHON=python3.11".format(sys.version_info[0], sys.version_info[1], sys.executable)
-        )
-    if importlib.util.find_spec("ensurepip") is None:
-        return (
-            "Python's venv module is needed and {} lacks it: on Debian or Ubuntu:"
-            " apt-get install python3-venv".format(sys.executable)
-        )
-    return None
 
 
 if __name__ == "__main__":
