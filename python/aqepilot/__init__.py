@@ -1,0 +1,68 @@
+"""Replace decisions of Spark's adaptive query execution by policies written in SQL.
+
+Nothing is loaded before it is used: importing this package does no work.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from aqepilot.__about__ import __version__
+
+if TYPE_CHECKING:
+    from aqepilot import recipes
+    from aqepilot.decision import Decision
+    from aqepilot.errors import AqePilotError, JarError, NotLiveError, PolicyError, Problem
+    from aqepilot.explanation import explain
+    from aqepilot.policy import Policy
+    from aqepilot.session import Status, configure, decisions, status, use
+
+_HOME = {
+    "AqePilotError": "errors",
+    "Decision": "decision",
+    "JarError": "errors",
+    "NotLiveError": "errors",
+    "Policy": "policy",
+    "PolicyError": "errors",
+    "Problem": "errors",
+    "Status": "session",
+    "configure": "session",
+    "decisions": "session",
+    "explain": "explanation",
+    "status": "session",
+    "use": "session",
+}
+
+__all__ = [
+    "AqePilotError",
+    "Decision",
+    "JarError",
+    "NotLiveError",
+    "Policy",
+    "PolicyError",
+    "Problem",
+    "Status",
+    "__version__",
+    "configure",
+    "decisions",
+    "explain",
+    "recipes",
+    "status",
+    "use",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(f"aqepilot.{_HOME[name]}"), name)
+    elif name == "recipes":
+        value = import_module("aqepilot.recipes")
+    else:
+        raise AttributeError(f"module 'aqepilot' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

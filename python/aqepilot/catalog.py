@@ -1,0 +1,164 @@
+"""What this version of aqepilot knows: decision points, facts, settings, codes.
+
+Read from ``catalog.json``, which the Scala code prints, so that both languages say the same.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from aqepilot.errors import AqePilotError, Problem, nearest
+
+
+class Word(NamedTuple):
+    """A word that a policy may answer, and its meaning."""
+
+    word: str
+    meaning: str
+
+
+class Fact(NamedTuple):
+    """A fact that a policy may read.
+
+    Attributes:
+        path: Its name in SQL, e.g. ``side.max_bytes``.
+        type: Its Spark SQL type, e.g. ``bigint``.
+        meaning: What it is, its unit, and what null means.
+    """
+
+    path: str
+    type: str
+    meaning: str
+
+
+class Point(NamedTuple):
+    """A decision point: a place where Spark chooses.
+
+    Attributes:
+        name: Its name, also the key in a policy file.
+        built_in: Spark's own rule there.
+        asked: When the policy is asked.
+        summary: What is decided, in a sentence.
+        words: The answers that it takes; null is always one more: leave it to Spark.
+        facts: What a policy can read there.
+    """
+
+    name: str
+    built_in: str
+    asked: str
+    summary: str
+    words: tuple[Word, ...]
+    facts: tuple[Fact, ...]
+
+
+class Setting(NamedTuple):
+    """A setting of aqepilot.
+
+    Attributes:
+        key: Its key; ``<name>`` and ``<point>`` stand for a policy's and a point's name.
+        type: What it takes.
+        default: Its default as text; null when unset means something of its own.
+        where: ``any``, or ``submitted`` when sessions cannot change it.
+        meaning: What it does.
+    """
+
+    key: str
+    type: str
+    default: str | None
+    where: str
+    meaning: str
+
+
+class SparkMinor(NamedTuple):
+    """A Spark minor that aqepilot supports: the minor, its Scala version, its newest release."""
+
+    minor: str
+    scala: str
+    newest: str
+
+
+@cache
+def _catalog() -> dict[str, Any]:
+    text = files("aqepilot").joinpath("catalog.json").read_text("utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def points() -> tuple[Point, ...]:
+    """Returns every decision point, in the order in which Spark comes to them."""
+    return tuple(
+        Point(
+            name=entry["name"],
+            built_in=entry["built_in"],
+            asked=entry["asked"],
+            summary=entry["summary"],
+            words=tuple(Word(w["word"], w["meaning"]) for w in entry["decision"]["words"]),
+            facts=tuple(Fact(f["path"], f["type"], f["meaning"]) for f in entry["facts"]),
+        )
+        for entry in _catalog()["points"]
+    )
+
+
+def point(name: str) -> Point:
+    """Returns the decision point of that name.
+
+    Raises:
+        AqePilotError: There is none; says which there are.
+
+    >>> point("dynamic_join_selection").words[0].word
+    'BROADCAST'
+    """
+    by_name = {p.name: p for p in points()}
+    if name in by_name:
+        return by_name[name]
+    known = ", ".join(by_name)
+    message = f"there is no decision point {name!r}; there are: {known}."
+    raise AqePilotError(
+        Problem("POLICY_POINT_UNKNOWN", message, suggestions=nearest(name, by_name))
+    )
+
+
+def point_names() -> tuple[str, ...]:
+    """Returns the names of the decision points."""
+    return tuple(p.name for p in points())
+
+
+def settings() -> tuple[Setting, ...]:
+    """Returns every setting of aqepilot."""
+    return tuple(
+        Setting(s["key"], s["type"], s.get("default"), s["where"], s["meaning"])
+        for s in _catalog()["settings"]
+    )
+
+
+def reasons() -> dict[str, str]:
+    """Returns each reason code of a decision with its meaning."""
+    return {entry["code"]: entry["meaning"] for entry in _catalog()["reasons"]}
+
+
+def problems() -> dict[str, str]:
+    """Returns each problem code of `aqepilot_status()` with its meaning."""
+    return {entry["code"]: entry["meaning"] for entry in _catalog()["problems"]}
+
+
+def fates() -> dict[str, str]:
+    """Returns each fate of an applied decision with its meaning."""
+    return {entry["name"]: entry["meaning"] for entry in _catalog()["fates"]}
+
+
+@cache
+def spark_minors() -> tuple[SparkMinor, ...]:
+    """Returns the Spark minors that aqepilot supports, oldest first; one row per Scala version.
+
+    >>> spark_minors()[0].minor
+    '3.5'
+    """
+    text = files("aqepilot").joinpath("spark_versions.csv").read_text("utf-8")
+    return tuple(
+        SparkMinor(row["minor"].strip(), row["scala"].strip(), row["newest"].strip())
+        for row in csv.DictReader(text.splitlines())
+    )

@@ -1,0 +1,200 @@
+"""Policies as Spark settings: merged with those that are there, and written for each reader."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+from aqepilot.jars import JAR_NAME
+from aqepilot.policy import PREFIX, Policy
+
+EXTENSION = "io.aqepilot.AqePilotExtension"
+EXTENSIONS_KEY = "spark.sql.extensions"
+JARS_KEY = "spark.jars"
+POLICIES_KEY = f"{PREFIX}policies"
+
+
+def split(value: str | None) -> list[str]:
+    """Splits a comma-separated setting; null has no items.
+
+    >>> split("a, b,,c")
+    ['a', 'b', 'c']
+    """
+    return [item.strip() for item in (value or "").split(",") if item.strip()]
+
+
+def settings(
+    policies: Sequence[Policy], jar: str | None, there: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Returns the settings that switch aqepilot on with these policies.
+
+    What is there in `there` stays: extensions and jars keep their places, ours comes after them;
+    its policies are asked after the given ones, unless one of the same name replaces them.
+
+    Args:
+        policies: The policies, in the order in which they are asked.
+        jar: Path or URI of aqepilot's jar; null to leave the jars as they are. It takes the place
+            of another aqepilot jar.
+        there: Settings that apply already.
+
+    >>> there = {"spark.sql.extensions": "org.example.Ext"}
+    >>> settings([], "/x.jar", there)["spark.sql.extensions"]
+    'org.example.Ext,io.aqepilot.AqePilotExtension'
+    """
+    there = there or {}
+    merged: dict[str, str] = {}
+    if jar is not None:
+        merged[JARS_KEY] = ",".join(with_jar(split(there.get(JARS_KEY)), jar))
+    merged[EXTENSIONS_KEY] = ",".join(_add(split(there.get(EXTENSIONS_KEY)), [EXTENSION]))
+    names = _add([policy.name for policy in policies], split(there.get(POLICIES_KEY)))
+    if names:
+        merged[POLICIES_KEY] = ",".join(names)
+    for policy in policies:
+        merged |= policy.to_conf()
+    return merged
+
+
+def with_jar(jars: Iterable[str], jar: str) -> list[str]:
+    """Returns the jars with ours among them once, in the place of another aqepilot jar if any."""
+    kept = [jar if JAR_NAME.fullmatch(re.split(r"[/\\]", path)[-1]) else path for path in jars]
+    return _add([], [*kept, jar])
+
+
+def stale_keys(policies: Sequence[Policy], there: Mapping[str, str]) -> list[str]:
+    """Returns the keys in `there` of policies with these names that the policies do not set."""
+    return [
+        key
+        for policy in policies
+        for key in there
+        if key.startswith(f"{PREFIX}policy.{policy.name}.") and key not in policy.to_conf()
+    ]
+
+
+def to_args(values: Mapping[str, str]) -> str:
+    """Returns shell words for spark-submit, quoted for sh and bash, one `--conf` a line.
+
+    >>> print(to_args({"spark.a": "it's"}))
+    --conf 'spark.a=it'"'"'s'
+    """
+    return " \\\n".join(f"--conf {shlex.quote(f'{key}={value}')}" for key, value in values.items())
+
+
+def to_defaults(values: Mapping[str, str]) -> str:
+    r"""Returns lines for spark-defaults.conf, which Spark reads as Java properties.
+
+    >>> print(to_defaults({"spark.a": "x -- y\nz"}))
+    spark.a x -- y\nz
+    """
+    return "\n".join(f"{_escape(key, ' :=#!')} {_escape(value)}" for key, value in values.items())
+
+
+def to_json(values: Mapping[str, str]) -> str:
+    """Returns a JSON object of settings."""
+    return json.dumps(dict(values), indent=2, ensure_ascii=False)
+
+
+def parse_defaults(text: str) -> dict[str, str]:
+    r"""Reads a spark-defaults.conf as Spark does: Java properties, values trimmed.
+
+    >>> parse_defaults("# c\nspark.a   b\\\n   c\nspark.d=e\\nf ")
+    {'spark.a': 'bc', 'spark.d': 'e\nf'}
+    """
+    values: dict[str, str] = {}
+    pending = ""
+    for line in re.split(r"\r\n|\n|\r", text):
+        natural = line.lstrip(" \t\f")
+        if not pending and natural[:1] in ("", "#", "!"):
+            continue
+        logical = pending + natural
+        if len(re.search(r"\\*$", logical)[0]) % 2:  # type: ignore[index]
+            pending = logical[:-1]
+            continue
+        pending = ""
+        _put(values, logical)
+    if pending:
+        _put(values, pending)
+    return values
+
+
+def _put(values: dict[str, str], logical: str) -> None:
+    found = re.match(r"((?:\\.|[^\\ \t\f=:])*)[ \t\f]*[=:]?[ \t\f]*(.*)", logical, re.DOTALL)
+    if found:
+        values[_unescape(found[1])] = _trim(_unescape(found[2]))
+
+
+def _trim(value: str) -> str:
+    """As Spark's trimExceptCRLF."""
+    return value.strip("".join(chr(c) for c in range(33) if c not in (10, 13)))
+
+
+def _escape(text: str, special: str = "") -> str:
+    named = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+    out = []
+    for char in text:
+        if char in named:
+            out.append(named[char])
+        elif char in special:
+            out.append(f"\\{char}")
+        elif " " <= char <= "~":
+            out.append(char)
+        else:
+            units = char.encode("utf-16-be", "surrogatepass")
+            out += [f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2)]
+    escaped = "".join(out)
+    return f"\\{escaped}" if escaped[:1] == " " else escaped
+
+
+def _unescape(text: str) -> str:
+    named = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
+    plain = re.sub(
+        r"\\(?:u([0-9A-Fa-f]{4})|(.))",
+        lambda m: chr(int(m[1], 16)) if m[1] else named.get(m[2], m[2]),
+        text,
+        flags=re.DOTALL,
+    )
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _add(items: list[str], more: Iterable[str]) -> list[str]:
+    for item in more:
+        if item not in items:
+            items.append(item)
+    return items
+
+
+def advice(form: str, values: Mapping[str, str], is_merged: bool) -> list[str]:
+    """Returns what to put where, and what to look out for, a line each.
+
+    Args:
+        form: ``args``, ``defaults`` or ``json``.
+        values: The settings.
+        is_merged: Whether the settings of a spark-defaults.conf are in them already.
+    """
+    lines = {
+        "args": [
+            'Put these words before your script: eval "spark-submit $(aqepilot conf ...) job.py".',
+            f"If your command has --jars, add the jar there: --jars wins over {JARS_KEY}.",
+        ],
+        "defaults": ["Put these lines at the end of spark-defaults.conf: the last of a key holds."],
+        "json": [
+            "Put these into your scheduler's Spark conf (Airflow: conf=; EMR: Properties of the "
+            "classification spark-defaults)."
+        ],
+    }[form]
+    if not is_merged:
+        lines.append(
+            f"They replace {EXTENSIONS_KEY} and {JARS_KEY} of your spark-defaults.conf: if it has "
+            "them, give it with --merge."
+        )
+    if form == "args" and not "".join(values.values()).isascii():
+        lines.append(
+            "A text has letters beyond ASCII: run spark-submit in a UTF-8 locale (LC_ALL=C.UTF-8), "
+            "or use --format defaults."
+        )
+    if form == "args" and any(len(f"{k}={v}".encode()) > 120_000 for k, v in values.items()):
+        lines.append(
+            "A text is too long for a command line (128 KiB a word): use --format defaults."
+        )
+    return lines

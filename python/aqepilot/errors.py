@@ -1,0 +1,62 @@
+"""What can go wrong, said with its place and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import NamedTuple
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong.
+
+    Attributes:
+        code: A stable name, upper snake case, for programs.
+        message: What is wrong, what is allowed and what to do, as a sentence.
+        where: The place, e.g. ``sales.toml:3:9`` (file, line, column, both from 1) or a setting's
+            key; null when there is none.
+        suggestions: The nearest allowed names, best first.
+    """
+
+    code: str
+    message: str
+    where: str | None = None
+    suggestions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        hint = f" Did you mean {' or '.join(self.suggestions)}?" if self.suggestions else ""
+        return f"{place}{self.message}{hint}"
+
+
+class AqePilotError(Exception):
+    """An error of aqepilot: every problem that was found, not only the first.
+
+    Attributes:
+        problems: What is wrong, each with its place.
+    """
+
+    def __init__(self, problems: Iterable[Problem] | Problem) -> None:
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class PolicyError(AqePilotError, ValueError):
+    """A policy that is not well formed, or whose SQL text does not fit its decision point."""
+
+
+class JarError(AqePilotError, LookupError):
+    """No jar of aqepilot fits this Spark."""
+
+
+class NotLiveError(AqePilotError, RuntimeError):
+    """The extension is not live in this Spark session."""
+
+
+def nearest(word: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Returns up to three known words that look like `word`, best first.
+
+    >>> nearest("shadw", ["off", "shadow", "enforce"])
+    ('shadow',)
+    """
+    return tuple(get_close_matches(word, list(known), n=3, cutoff=0.6))

@@ -1,0 +1,135 @@
+"""The last query's decisions in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from aqepilot import catalog
+from aqepilot.decision import Decision
+from aqepilot.session import Status, decisions, status
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Explanation(str):
+    """A text that shows its lines when a notebook or a Python prompt displays it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain(spark: SparkSession) -> Explanation:
+    """Tells what was decided for the last query that had decisions, and what came of it.
+
+    Args:
+        spark: A session, classic or Spark Connect, in which the extension is live.
+
+    Returns:
+        One sentence or two per decision, a line each; when there are none, why that may be.
+
+    Raises:
+        NotLiveError: The extension is not live in this session; says why and what to do.
+    """
+    recorded = decisions(spark)
+    if not recorded:
+        return Explanation(no_decisions(status(spark)))
+    return Explanation(describe(recorded))
+
+
+def describe(recorded: Sequence[Decision]) -> str:
+    """Returns the sentences on the last query among these decisions, oldest first."""
+    last = recorded[-1]
+    facts = {d.facts_id: d.facts for d in recorded if d.facts_json}
+    of_query = [
+        d
+        for d in recorded
+        if (d.execution_id, d.fingerprint) == (last.execution_id, last.fingerprint)
+    ]
+    name = "A query" if last.execution_id is None else f"Query {last.execution_id}"
+    text = (facts.get(last.facts_id, {}).get("query") or {}).get("description")
+    title = f"{name}{f' ({_short(text)})' if text else ''}: {_count(of_query)}"
+    return "\n".join([title, *(f"  {sentence(d, facts.get(d.facts_id, {}))}" for d in of_query)])
+
+
+def sentence(decision: Decision, facts: dict[str, Any]) -> str:
+    """Returns what a person wants to know of one decision.
+
+    Args:
+        decision: The decision.
+        facts: Its facts; empty when they are not known.
+    """
+    join_type = (facts.get("join") or {}).get("type")
+    join = f"Join {decision.join_id}"
+    if decision.tables:
+        join += f", {decision.tables}"
+    if join_type:
+        join += f" ({join_type})"
+    said = (
+        f"policy `{decision.policy}` said {decision.answer}"
+        if decision.answer is not None
+        else "no policy had an answer"
+    )
+    without = (
+        f"; Spark would have planned {decision.spark_strategy}" if decision.spark_strategy else ""
+    )
+    if decision.spark_answer:
+        without += f" (its own rule said {decision.spark_answer})"
+    return f"{join}, {decision.side} side: {said}{without}. {_outcome(decision)}"
+
+
+def _outcome(decision: Decision) -> str:
+    ran = decision.final_strategy
+    if decision.applied:
+        return {
+            "adopted": f"Adopted: the query ran {ran or 'as decided'}.",
+            "refused_by_cost": "Refused on cost: AQE found the plan that was asked for dearer and "
+            f"kept {ran or 'the one it had'}.",
+            "no_change": f"No change: the query ran {ran or 'the same join'}, as it would have "
+            "without the policy.",
+            "superseded": "Superseded: a later decision or re-plan took its place"
+            + (f"; the query ran {ran}." if ran else "."),
+        }.get(
+            decision.fate or "",
+            "Applied; what came of it is not known, because the query still runs or has failed.",
+        )
+    kept = f" The query ran {ran}." if ran else ""
+    if decision.reason == "SHADOW":
+        return f"Recorded only, as the policy is in shadow mode.{kept}"
+    if decision.reason == "NULL_ANSWER":
+        return f"Left to Spark.{kept}"
+    meaning = catalog.reasons().get(decision.reason)
+    why = f"{decision.reason}, {meaning}" if meaning else decision.reason
+    detail = f" ({decision.detail.rstrip('.')})" if decision.detail else ""
+    return f"Not applied: {why}{detail}.{kept}"
+
+
+def no_decisions(rows: Sequence[Status]) -> str:
+    """Returns why there are no decisions, as far as the extension's status tells."""
+    problems = [f"  {row.name}: {row.detail or row.value}" for row in rows if row.kind == "problem"]
+    policies = [row for row in rows if row.kind == "policy"]
+    asked = [row.name for row in policies if row.value in ("shadow", "enforce")]
+    if not policies:
+        why = "No policy is set: aqepilot.use(spark, policy) sets one."
+    elif not asked:
+        modes = ", ".join(f"{row.name} is {row.value}" for row in policies)
+        why = f"No policy is asked: {modes}."
+    else:
+        why = (
+            f"{', '.join(asked)} would be asked: run a query with a join of two shuffled sides; a "
+            "query whose plan was made by explain() or cached before is not decided anew."
+        )
+    return "\n".join([f"No decisions are recorded in this session. {why}", *problems])
+
+
+def _count(of_query: Sequence[Decision]) -> str:
+    applied = sum(d.applied for d in of_query)
+    return f"{len(of_query)} decision{'s' * (len(of_query) != 1)}, {applied} applied."
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:59]}…"

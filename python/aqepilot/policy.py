@@ -1,0 +1,281 @@
+"""A policy: SQL text per decision point, with a name."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    PrivateAttr,
+    StrictStr,
+    ValidationError,
+    model_validator,
+)
+
+from aqepilot import catalog
+from aqepilot.errors import PolicyError, Problem, nearest
+from aqepilot.places import Places
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+
+PREFIX = "spark.aqepilot."
+Mode = Literal["off", "shadow", "enforce"]
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def _check_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"{name!r} is no policy name: a lower-case letter, then lower-case letters, digits "
+            "and underscores (it becomes part of setting keys)."
+        )
+    return name
+
+
+def _check_sql(text: str) -> str:
+    if not text.strip():
+        raise ValueError("the SQL text is empty; leave the key out to have no say here.")
+    if "\0" in text:
+        raise ValueError("the SQL text has a NUL character, which no setting can carry.")
+    return text.strip()
+
+
+_Sql = Annotated[StrictStr, AfterValidator(_check_sql)]
+
+
+class Policy(BaseModel):
+    """What to answer at one or more decision points, as SQL over their facts.
+
+    Args:
+        name: Lower-case letters, digits and underscores. Part of the setting keys; names what
+            decided in the record.
+        mode: ``off``, ``shadow`` (ask and record only) or ``enforce``; null means ``enforce``,
+            under the session's ``spark.aqepilot.mode``.
+        when: A boolean SQL expression over ``query.*``: the policy is asked only where it is true.
+            Null means everywhere.
+        points: SQL text by decision point; the same as keywords, one per point. Blanks at a text's
+            ends are dropped; comments and line breaks are kept.
+
+    Raises:
+        PolicyError: Something is wrong; lists all that is, not only the first.
+
+    >>> sales = Policy(name="sales", dynamic_join_selection="'SHUFFLE_HASH'")
+    >>> sales.to_conf()["spark.aqepilot.policy.sales.dynamic_join_selection"]
+    "'SHUFFLE_HASH'"
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[StrictStr, AfterValidator(_check_name)]
+    mode: Mode | None = None
+    when: _Sql | None = None
+    points: dict[str, _Sql] = {}
+    _places: Places | None = PrivateAttr(default=None)
+    _source: str | None = PrivateAttr(default=None)
+    _skipped: dict[str, int] = PrivateAttr(default_factory=dict)
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        mode: Mode | None = None,
+        when: str | None = None,
+        points: Mapping[str, str] | None = None,
+        **point_texts: str,
+    ) -> None:
+        given = {"name": name, "mode": mode, "when": when, **dict(points or {}), **point_texts}
+        _build(self, {key: value for key, value in given.items() if value is not None})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_points(cls, data: dict[str, Any]) -> dict[str, Any]:
+        known = catalog.point_names()
+        points = {key: value for key, value in data.items() if key in known}
+        return {k: v for k, v in data.items() if k not in known} | {"points": points}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Policy:
+        """Makes a policy from a mapping with a policy file's keys.
+
+        Raises:
+            PolicyError: Something is wrong; lists all that is.
+
+        >>> Policy.from_dict({"name": "p", "dynamic_join_selection": "null"}).name
+        'p'
+        """
+        return _build(cls.__new__(cls), dict(data))
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Policy:
+        """Reads a policy file: TOML with the keys name, mode, when and one per decision point.
+
+        Args:
+            path: The file, UTF-8.
+
+        Raises:
+            PolicyError: The file cannot be read, is no TOML or no policy; lists all that is wrong,
+                each with file, line and column.
+        """
+        try:
+            text = Path(path).read_bytes().decode("utf-8-sig")
+        except OSError as error:
+            why = f"cannot read the policy file: {error.strerror}."
+            raise PolicyError(Problem("FILE_UNREADABLE", why, str(path))) from error
+        except UnicodeDecodeError as error:
+            why = f"the policy file is not UTF-8 (byte {error.start})."
+            raise PolicyError(Problem("FILE_UNREADABLE", why, str(path))) from error
+        return cls.from_toml(text, str(path))
+
+    @classmethod
+    def from_toml(cls, text: str, source: str = "policy.toml") -> Policy:
+        """Makes a policy from the text of a policy file.
+
+        Args:
+            text: The file's text.
+            source: Its name, for the places in error messages.
+
+        Raises:
+            PolicyError: It is no TOML or no policy; lists all that is wrong.
+        """
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            found = re.search(r"^(.*) \(at line (\d+), column (\d+)\)$", str(error))
+            what, place = (
+                (found[1], f"{source}:{found[2]}:{found[3]}") if found else (str(error), source)
+            )
+            hint = 'put SQL text between three quotes: dynamic_join_selection = """...""".'
+            raise PolicyError(
+                Problem("TOML_INVALID", f"this is not TOML: {what}; {hint}", place)
+            ) from None
+        places = Places(text)
+        policy = _build(cls.__new__(cls), data, source, places)
+        policy._places, policy._source = places, source
+        policy._skipped = {
+            key: len(value) - len(value.lstrip())
+            for key, value in data.items()
+            if isinstance(value, str)
+        }
+        return policy
+
+    def to_conf(self) -> dict[str, str]:
+        """Returns the policy as settings, without the one that lists policies."""
+        prefix = f"{PREFIX}policy.{self.name}."
+        extras = {"when": self.when, "mode": self.mode}
+        return {f"{prefix}{point}": text for point, text in self.points.items()} | {
+            f"{prefix}{key}": value for key, value in extras.items() if value is not None
+        }
+
+    def revision(self, point: str) -> str:
+        """Returns the revision that decisions at a point carry: a hash of its text and `when`.
+
+        Raises:
+            KeyError: The policy has no text for this point.
+
+        >>> Policy(name="p", dynamic_join_selection="null").revision("dynamic_join_selection")
+        '97cccb1b1197'
+        """
+        text = f"{self.points[point]}\0{self.when or ''}"
+        return sha256(text.encode()).hexdigest()[:12]
+
+    def texts(self) -> dict[str, str]:
+        """Returns what has to bind: the text of each point, and of `when`."""
+        return self.points | ({"when": self.when} if self.when is not None else {})
+
+    def place(self, key: str, line: int | None = None, column: int | None = None) -> str:
+        """Returns where a line and column of a text stand: ``file:line:column``, else the key.
+
+        Args:
+            key: ``when`` or a decision point.
+            line: Line within the text, from 1; null for the key itself.
+            column: Column in that line, from 1; null for its start.
+        """
+        if self._places is None or self._source is None:
+            return f"{self.name}.{key}" + (f":{line}:{column or 1}" if line else "")
+        char = None
+        if line is not None:
+            before = self.texts()[key].split("\n")[: line - 1]
+            start = sum(len(text) + 1 for text in before)
+            char = self._skipped.get(key, 0) + start + (column or 1) - 1
+        at = self._places.of(key, char)
+        return f"{self._source}:{at.line}:{at.column}"
+
+
+def _build(
+    policy: Policy, data: dict[str, Any], source: str | None = None, places: Places | None = None
+) -> Policy:
+    problems = []
+    try:
+        BaseModel.__init__(policy, **data)
+    except ValidationError as error:
+        problems = [_problem(e, data, source, places) for e in error.errors()]
+    if not set(data) & set(catalog.point_names()) and not any(
+        p.code == "POLICY_KEY_UNKNOWN" and p.suggestions for p in problems
+    ):
+        known = ", ".join(catalog.point_names())
+        why = f"the policy has no text at any decision point; there are: {known}."
+        problems.append(Problem("POLICY_EMPTY", why, source or data.get("name")))
+    if problems:
+        raise PolicyError(problems)
+    return policy
+
+
+def _problem(
+    error: Any, data: Mapping[str, Any], source: str | None, places: Places | None
+) -> Problem:
+    key = str(error["loc"][-1] if error["loc"] else "policy")
+    known = ("name", "mode", "when", *catalog.point_names())
+    at = places.of(key) if places else None
+    where = f"{source}:{at.line}:{at.column}" if at else None
+    if error["type"] == "missing":
+        return Problem("POLICY_KEY_MISSING", f'{key} is missing; add {key} = "...".', where)
+    if error["type"] == "extra_forbidden":
+        message = f"{key} is no key of a policy; the keys are {', '.join(known)}."
+        return Problem("POLICY_KEY_UNKNOWN", message, where, nearest(key, known))
+    if key == "mode":
+        message = f"mode {data['mode']!r} is not one of off, shadow, enforce."
+        near = nearest(str(data["mode"]), ("off", "shadow", "enforce"))
+        return Problem("MODE_INVALID", message, where, near)
+    if error["type"] == "string_type":
+        kind = type(error["input"]).__name__
+        return Problem("POLICY_TEXT_INVALID", f"{key} has to be text, not {kind}.", where)
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return Problem("POLICY_TEXT_INVALID", f"{key}: {message}", where)
+
+
+def as_policies(given: Iterable[Policy | Mapping[str, Any] | str | Path]) -> list[Policy]:
+    """Reads what a caller gave as policies: policies, mappings or paths of policy files.
+
+    Raises:
+        PolicyError: One is wrong, or two have the same name; lists all that is wrong in all.
+    """
+    policies: list[Policy] = []
+    problems: list[Problem] = []
+    for item in given:
+        try:
+            if isinstance(item, Policy):
+                policies.append(item)
+            elif isinstance(item, Mapping):
+                policies.append(Policy.from_dict(item))
+            else:
+                policies.append(Policy.from_file(item))
+        except PolicyError as error:
+            problems.extend(error.problems)
+    names = [policy.name for policy in policies]
+    problems.extend(
+        Problem("POLICY_NAME_TWICE", f"two policies are named {name!r}; rename one.")
+        for name in sorted({n for n in names if names.count(n) > 1})
+    )
+    if problems:
+        raise PolicyError(problems)
+    return policies

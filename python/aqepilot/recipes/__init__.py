@@ -1,0 +1,81 @@
+"""Spark's own rules as policy files: where a policy of one's own begins."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from aqepilot import catalog, jars
+from aqepilot.errors import AqePilotError, Problem, nearest
+from aqepilot.policy import Policy
+
+_NEWEST = "9.9"
+_FILES = {
+    "dynamic_join_selection": {
+        "4.2": "dynamic_join_selection.spark-3.5-4.2.toml",
+        _NEWEST: "dynamic_join_selection.spark-4.3.toml",
+    },
+    "demote_broadcast_hash": {_NEWEST: "demote_broadcast_hash.toml"},
+}
+
+
+def names() -> tuple[str, ...]:
+    """Returns the recipes' names.
+
+    >>> names()
+    ('dynamic_join_selection', 'demote_broadcast_hash')
+    """
+    return tuple(_FILES)
+
+
+def text(name: str, spark: str | None = None) -> str:
+    """Returns a recipe as the text of a policy file, to edit.
+
+    Args:
+        name: One of `names()`.
+        spark: The Spark version whose rule it is to be; null for the installed Spark, or the
+            newest one when none is.
+
+    Raises:
+        AqePilotError: There is no such recipe, or none for this Spark.
+    """
+    if name not in _FILES:
+        message = f"there is no recipe {name!r}; there are: {', '.join(_FILES)}."
+        raise AqePilotError(Problem("RECIPE_UNKNOWN", message, suggestions=nearest(name, _FILES)))
+    minors = [row.minor for row in catalog.spark_minors()]
+    installed = jars.installed_spark()
+    minor = jars.minor_of(spark or (installed.version if installed else minors[-1]))
+    if minor not in minors:
+        message = f"there is no recipe for Spark {minor}; there are for {', '.join(minors)}."
+        raise AqePilotError(Problem("RECIPE_UNKNOWN", message))
+    last = next(key for key in _FILES[name] if _number(minor) <= _number(key))
+    return files("aqepilot.recipes").joinpath(_FILES[name][last]).read_text("utf-8")
+
+
+def get(name: str, spark: str | None = None) -> Policy:
+    """Returns a recipe as a policy.
+
+    Args:
+        name: One of `names()`.
+        spark: As for `text`.
+
+    Raises:
+        AqePilotError: There is no such recipe, or none for this Spark.
+
+    >>> get("dynamic_join_selection", spark="4.3").name
+    'dynamic_join_selection'
+    """
+    return Policy.from_toml(text(name, spark), f"recipe {name}")
+
+
+def summary(name: str) -> str:
+    """Returns a recipe's first sentence.
+
+    >>> summary("demote_broadcast_hash").split(":")[0]
+    "Spark 3.0's DemoteBroadcastHashJoin"
+    """
+    first = text(name, catalog.spark_minors()[-1].minor).splitlines()[0]
+    return first.removeprefix("# NOTE ").strip()
+
+
+def _number(minor: str) -> tuple[int, ...]:
+    return tuple(map(int, minor.split(".")))

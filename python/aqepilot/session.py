@@ -1,0 +1,254 @@
+"""aqepilot in a Spark session: switch it on, change its policies, see what it did.
+
+Speaks settings and SQL only, so that all of it works in Spark Connect sessions too.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+from aqepilot import catalog, gateway, jars, live, probe
+from aqepilot.conf import (
+    EXTENSION,
+    EXTENSIONS_KEY,
+    JARS_KEY,
+    POLICIES_KEY,
+    parse_defaults,
+    settings,
+    split,
+)
+from aqepilot.decision import COLUMNS, Decision
+from aqepilot.errors import AqePilotError, NotLiveError, PolicyError, Problem
+from aqepilot.policy import PREFIX, Policy, as_policies
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+Builder = TypeVar("Builder")
+PolicyLike = Policy | Mapping[str, str] | str | Path
+_before_use: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDictionary()
+
+
+class Status(NamedTuple):
+    """One row of what the extension says of itself.
+
+    Attributes:
+        kind: ``version``, ``jar``, ``spark``, ``mode``, ``point``, ``policy``, ``setting``,
+            ``problem`` or ``counter``.
+        name: What it is about.
+        value: Its value; null when there is none.
+        detail: More, as a sentence or JSON; null when there is none.
+    """
+
+    kind: str
+    name: str
+    value: str | None
+    detail: str | None
+
+
+def configure(builder: Builder, *policies: PolicyLike, jar: str | Path | None = None) -> Builder:
+    """Adds aqepilot and policies to a session that is yet to be made.
+
+    Extensions, jars and policies that are in the builder, in the submitted configuration or in
+    spark-defaults.conf stay. Policies of several calls are asked in the order of the calls, those
+    of the submitted configuration after them.
+
+    Args:
+        builder: A `SparkSession.builder`.
+        *policies: Policies, mappings with a policy file's keys, or paths of policy files.
+        jar: The jar of aqepilot; null for the one in this package that fits the installed Spark.
+
+    Returns:
+        The builder.
+
+    Raises:
+        PolicyError: A policy is wrong; lists all that is.
+        JarError: No jar fits the installed Spark.
+        NotLiveError: A Spark without aqepilot runs already: it cannot be added to that.
+    """
+    checked = as_policies(policies)
+    options: dict[str, str] = {k: str(v) for k, v in vars(builder)["_options"].items()}
+    remote = options.get("spark.remote") or os.environ.get("SPARK_REMOTE", "")
+    if remote and not remote.startswith("local"):
+        return _with(builder, _with_policies(checked, None, options, {}))
+    running = gateway.running_conf()
+    if running is not None:
+        if EXTENSION not in split(running.get(EXTENSIONS_KEY)):
+            raise NotLiveError(_running_without(running))
+        return _with(builder, _with_policies(checked, None, options, running))
+    path = str(jar or jars.find())
+    if gateway.is_running():
+        there = gateway.submitted_conf()
+        if not live.aqepilot_jars(there):
+            gateway.add_to_class_path(path)
+            return _with(builder, _with_policies(checked, path, options, there))
+        path = live.aqepilot_jars(there)[0]
+    else:
+        there = _defaults() | _submit_args(path)
+    return _with(builder, _with_policies(checked, path, options, there))
+
+
+def use(spark: SparkSession, *policies: PolicyLike) -> None:
+    """Sets the policies of this session, checked before anything is changed.
+
+    They are asked in this order, before those that the session was submitted with; one of the same
+    name as a submitted policy replaces it here. Each call takes the place of the one before, so
+    that `use(spark)` goes back to the submitted policies. Holds for queries that begin after it.
+
+    Args:
+        spark: A session, classic or Spark Connect, in which the extension is live.
+        *policies: Policies, mappings with a policy file's keys, or paths of policy files.
+
+    Raises:
+        PolicyError: A policy is wrong, or its SQL does not fit its decision point; lists all that
+            is wrong in all of them, with places. Nothing is set.
+        NotLiveError: The extension is not live here, or is off at a point of a policy; says why
+            and what to do. Nothing is set.
+    """
+    checked = as_policies(policies)
+    rows = status(spark)
+    off = {row.name: row.detail for row in rows if row.kind == "point" and row.value == "off"}
+    needed = {point for policy in checked for point in policy.points}
+    if needed & off.keys():
+        raise NotLiveError(
+            Problem("POINT_OFF", f"{name} is off in this Spark: {off[name]}")
+            for name in sorted(needed & off.keys())
+        )
+    problems = [problem for policy in checked for problem in check_texts(spark, policy)]
+    if problems:
+        raise PolicyError(problems)
+    _set(spark, checked)
+
+
+def status(spark: SparkSession) -> list[Status]:
+    """Returns what the extension says of itself: versions, points, policies, problems, counters.
+
+    Raises:
+        NotLiveError: The extension is not live in this session; says why and what to do.
+    """
+    sql = "SELECT kind, name, value, detail FROM aqepilot_status()"
+    return [Status(*row) for row in _rows(spark, sql)]
+
+
+def decisions(spark: SparkSession) -> list[Decision]:
+    """Returns this session's recorded decisions, oldest first; as many as the driver keeps.
+
+    Raises:
+        NotLiveError: The extension is not live in this session; says why and what to do.
+    """
+    columns = ", ".join(f"`{name}`" for name in COLUMNS)
+    sql = f"SELECT {columns} FROM aqepilot_decisions() ORDER BY decision_id"
+    return [Decision(*row) for row in _rows(spark, sql)]
+
+
+def check_texts(spark: SparkSession, policy: Policy) -> list[Problem]:
+    """Binds each text of a policy in a live session; returns what is wrong, with places."""
+    problems = []
+    for key, text in policy.texts().items():
+        sql = "SELECT code, message, line, `column`, suggestions FROM aqepilot_check(:point, :text)"
+        for row in spark.sql(sql, args={"point": key, "text": text}).collect():
+            where = policy.place(key, row["line"], row["column"])
+            suggestions = tuple(row["suggestions"] or ())
+            problems.append(Problem(row["code"], row["message"], where, suggestions))
+    return problems
+
+
+def _rows(spark: SparkSession, sql: str) -> list[Row]:
+    try:
+        return spark.sql(sql).collect()
+    except Exception as error:
+        if "UNRESOLVABLE_TABLE_VALUED_FUNCTION" not in str(error):
+            raise
+    found = live.diagnose(probe.gather(spark))
+    raise NotLiveError(
+        found or Problem("EXTENSION_FAILED", "the session lost aqepilot; make a new one.")
+    ) from None
+
+
+def _set(spark: SparkSession, policies: list[Policy]) -> None:
+    """Undoes the last `use` of the session and does the new one; the list of names comes last."""
+    before = _before_use.setdefault(spark, {})
+
+    def at_first(key: str) -> str | None:
+        return before[key] if key in before else spark.conf.get(key, None)
+
+    names = [policy.name for policy in policies]
+    names += [name for name in split(at_first(POLICIES_KEY)) if name not in names]
+    wanted: dict[str, str | None] = dict(before)
+    for policy in policies:
+        prefix = f"{PREFIX}policy.{policy.name}."
+        keys = (*catalog.point_names(), "when", "mode")
+        wanted |= {prefix + key: policy.to_conf().get(prefix + key) for key in keys}
+    wanted.pop(POLICIES_KEY, None)
+    wanted[POLICIES_KEY] = ",".join(names) if policies else at_first(POLICIES_KEY)
+    for key, value in wanted.items():
+        first = at_first(key)
+        before.setdefault(key, first)
+        if value is not None:
+            spark.conf.set(key, value)
+    for key, value in wanted.items():
+        if value is None:
+            spark.conf.unset(key)
+        if value == before[key]:
+            del before[key]
+
+
+def _with_policies(
+    policies: list[Policy], jar: str | None, options: Mapping[str, str], there: Mapping[str, str]
+) -> dict[str, str]:
+    """Merges policies into a builder's options and what is there without it."""
+    base = {**there, **options}
+    merged = settings(policies, jar, base)
+    submitted = split(there.get(POLICIES_KEY))
+    own = [name for name in split(options.get(POLICIES_KEY)) if name not in submitted]
+    names = dict.fromkeys([*own, *(policy.name for policy in policies), *submitted])
+    if names:
+        merged[POLICIES_KEY] = ",".join(names)
+    if jar is None:
+        merged.pop(EXTENSIONS_KEY, None)
+    return merged
+
+
+def _with(builder: Builder, values: Mapping[str, str]) -> Builder:
+    for key, value in values.items():
+        builder.config(key, value)  # type: ignore[attr-defined]
+    return builder
+
+
+def _running_without(running: Mapping[str, str]) -> Problem:
+    return Problem(
+        "SPARK_RUNS_ALREADY",
+        f"a Spark without aqepilot runs in this Python already ({EXTENSIONS_KEY} is "
+        f"{running.get(EXTENSIONS_KEY) or 'not set'}), and extensions are fixed when Spark starts. "
+        "Call configure before the first session is made, or stop that one (spark.stop()) and make "
+        "it anew, or submit with what `aqepilot conf` prints.",
+        EXTENSIONS_KEY,
+    )
+
+
+def _defaults() -> dict[str, str]:
+    """Reads the spark-defaults.conf that the driver will start with."""
+    spark = jars.installed_spark()
+    folder = os.environ.get("SPARK_CONF_DIR") or (spark and spark.home and spark.home / "conf")
+    path = Path(folder or "", "spark-defaults.conf")
+    return parse_defaults(path.read_text("utf-8")) if folder and path.is_file() else {}
+
+
+def _submit_args(jar: str) -> dict[str, str]:
+    """Reads the settings in PYSPARK_SUBMIT_ARGS."""
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    found: dict[str, str] = {}
+    for word, value in pairwise(words):
+        if word in ("--conf", "-c") and "=" in value:
+            key, _, text = value.partition("=")
+            found[key] = text
+        if word == "--jars" and jar not in split(value):
+            message = f"it has --jars, which wins over {JARS_KEY}: add {jar} to it."
+            raise AqePilotError(Problem("JARS_OVERRULED", message, "PYSPARK_SUBMIT_ARGS"))
+    return found
