@@ -5,9 +5,9 @@ import org.apache.spark.sql.catalyst.expressions.{
   Expression,
   LeafExpression,
   PlanExpression,
-  Unevaluable,
   UserDefinedExpression
 }
+import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.types._
 
 /** Checks of what only analysis tells: types, and what a name or keyword stands for. */
@@ -15,8 +15,11 @@ private[policy] object AnalysedCheck {
   import PolicyError._
   import TextCheck.refuse
 
-  /** @throws TextCheck.Refused at the first part that is not allowed */
-  def apply(analysed: Expression, answer: DataType): Unit = {
+  /**
+   * @param whole the place of the expression, for what concerns all of it
+   * @throws TextCheck.Refused at the first part that is not allowed
+   */
+  def apply(analysed: Expression, answer: DataType, whole: Origin): Unit = {
     analysed.foreach(checkPart)
     if (!admits(analysed.dataType, answer)) {
       val (is, wanted) = (analysed.dataType.simpleString, answer.simpleString)
@@ -24,7 +27,7 @@ private[policy] object AnalysedCheck {
         WrongAnswerType,
         s"The answer must be a $wanted (or NULL, which leaves it to Spark), but this is a " +
           s"${ErrorText.shorten(is, 100)}. It is not cast silently.",
-        analysed.origin
+        whole
       )
     }
   }
@@ -49,10 +52,6 @@ private[policy] object AnalysedCheck {
       refuse(NotPure, TextCheck.noDates, e.origin)
     case _ =>
   }
-
-  /** None when interpreted evaluation can do all of it; else the part that it cannot. */
-  def unevaluable(optimised: Expression): Option[Expression] =
-    optimised.find(_.isInstanceOf[Unevaluable])
 
   // DateType and the like by name: TIME is not in every Spark.
   private def holdsTime(dataType: DataType): Boolean = dataType match {

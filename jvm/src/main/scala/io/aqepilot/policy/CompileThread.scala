@@ -10,8 +10,8 @@ import java.util.concurrent.{ExecutionException, FutureTask, TimeUnit, TimeoutEx
  * (`AnalysisContext`) is in sight.
  */
 private[policy] object CompileThread {
-  private val StackBytes     = 256L << 20 // reserved; memory is used as far as the text is nested
-  private val TimeoutSeconds = 30L
+  private val StackBytes     = 64L << 20 // reserved; memory is used as far as the text is nested
+  private val TimeoutSeconds = 20L
 
   def run(compile: => CompiledCache.Outcome): CompiledCache.Outcome = {
     val task   = new FutureTask[CompiledCache.Outcome](() => compile)

@@ -2,7 +2,7 @@ package io.aqepilot.policy
 
 import java.util.Locale
 
-import org.apache.spark.sql.types.{StructType, DataType}
+import org.apache.spark.sql.types.{DataType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** The known names that a mistyped one most likely stands for. */
@@ -28,23 +28,21 @@ object NearestNames {
   def of(name: String, known: Seq[String]): Seq[String] =
     if (name.length > MaxComparedChars) Nil
     else {
-      val wanted    = name.toLowerCase(Locale.ROOT)
-      val threshold = math.max(2, wanted.length / 3)
+      val wanted = name.toLowerCase(Locale.ROOT)
       known
-        .map(candidate => candidate -> distance(wanted, candidate.toLowerCase(Locale.ROOT)))
-        .filter(_._2 <= threshold)
+        .flatMap(name => distance(wanted, name.toLowerCase(Locale.ROOT)).map(name -> _))
         .sortBy(_._2)
         .take(MaxSuggestions)
         .map(_._1)
     }
 
-  private def distance(wanted: String, candidate: String): Int = {
-    val whole = edits(wanted, candidate)
-    val leaf  = candidate.substring(candidate.lastIndexOf('.') + 1)
-    if (leaf == candidate) whole
-    else math.min(whole, edits(wanted.substring(wanted.lastIndexOf('.') + 1), leaf) + 1)
-  }
+  private def distance(wanted: String, candidate: String): Option[Int] =
+    near(wanted, candidate).orElse(near(leaf(wanted), leaf(candidate)).map(_ + MaxComparedChars))
 
-  private def edits(a: String, b: String): Int =
-    UTF8String.fromString(a).levenshteinDistance(UTF8String.fromString(b))
+  // One mistake in a short name, at most three in a long one.
+  private def near(a: String, b: String): Option[Int] =
+    Some(UTF8String.fromString(a).levenshteinDistance(UTF8String.fromString(b)))
+      .filter(_ <= math.max(1, math.min(a.length, 12) / 4))
+
+  private def leaf(path: String) = path.substring(path.lastIndexOf('.') + 1)
 }

@@ -3,7 +3,15 @@ package io.aqepilot.policy
 import java.nio.charset.StandardCharsets.UTF_8
 
 import org.apache.spark.sql.AnalysisException
-import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeSeq, BindReferences, Cast, Expression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias,
+  Attribute,
+  AttributeSeq,
+  BindReferences,
+  Cast,
+  Expression,
+  Unevaluable
+}
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.Origin
@@ -55,7 +63,7 @@ object PolicyCompiler {
     try FixedSemantics.under(Right(bind(text, facts, answer)))
     catch {
       case e: Refused           => Left(e.error)
-      case e: ParseException    => Left(of(Syntax, e))
+      case e: ParseException    => Left(syntax(e))
       case e: AnalysisException => Left(of(codeOf(e), e))
       case e: OutOfMemoryError  => throw e
       case _: StackOverflowError =>
@@ -69,24 +77,23 @@ object PolicyCompiler {
     }
 
   private def bind(text: String, facts: StructType, answer: DataType): CompiledPolicy = {
+    TextNesting.check(text)
     val parsed = FixedSemantics.parse(text)
     ExpressionSize.check(parsed)
     val checked  = new TextCheck(facts)(parsed)
     val relation = FixedSemantics.relation(facts)
     val analysed = FixedSemantics.analyze(checked, relation)
-    AnalysedCheck(single(analysed, relation, parsed.origin), answer)
+    AnalysedCheck(single(analysed, relation, parsed.origin), answer, parsed.origin)
     val optimised = single(FixedSemantics.optimize(analysed), relation, parsed.origin)
-    AnalysedCheck.unevaluable(optimised).foreach { part =>
-      refuse(NotScalar, s"'${part.prettyName}' cannot be evaluated on one row of facts.", part.origin)
-    }
     ExpressionSize.check(optimised)
     val cast =
       if (optimised.dataType == answer) optimised else Cast(optimised, answer, Some("UTC"))
-    CompiledPolicy(
-      text,
-      BindReferences.bindReference(cast, AttributeSeq(relation.output)),
-      FactPaths.readBy(optimised)
-    )
+    val bound = BindReferences.bindReference(cast, AttributeSeq(relation.output))
+    bound.find(_.isInstanceOf[Unevaluable]).foreach { part =>
+      val message = s"'${part.prettyName}' cannot be evaluated on one row of facts."
+      refuse(InvalidExpression, message, part.origin)
+    }
+    CompiledPolicy(text, bound, FactPaths.readBy(optimised))
   }
 
   /**
@@ -119,6 +126,13 @@ object PolicyCompiler {
   private def codeOf(e: AnalysisException): String =
     if (e.errorClass.exists(c => c.startsWith("FIELD_NOT_FOUND"))) UnknownFact
     else InvalidExpression
+
+  // Spark's grammar takes SELECT 'a' for a typed literal, as DATE '2024-01-01' is one.
+  private def syntax(e: ParseException): PolicyError = {
+    val error = of(Syntax, e)
+    if (!error.message.contains("of the type \"SELECT\"")) error
+    else error.copy(message = "A policy is an expression without SELECT; it has no subqueries.")
+  }
 
   private def of(code: String, e: AnalysisException): PolicyError =
     PolicyError(code, ErrorText.ofMessage(e.message), e.line, e.startPosition.map(_ + 1), Nil)

@@ -2,21 +2,25 @@ package io.aqepilot.policy
 
 import java.util.Locale
 
+import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.analysis.{
   UnresolvedAttribute,
+  UnresolvedExtractValue,
   UnresolvedFunction,
   UnresolvedStar
 }
 import org.apache.spark.sql.catalyst.expressions.{
   Expression,
   LambdaFunction,
+  Literal,
   PlanExpression,
   UnresolvedNamedLambdaVariable,
   WindowExpression
 }
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction}
 import org.apache.spark.sql.catalyst.trees.Origin
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{StructField, StructType}
+import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * Checks a parsed, not yet analysed text: here every name still has its place in the text.
@@ -38,7 +42,8 @@ private[policy] final class TextCheck(facts: StructType) {
     check(parsed, Set.empty, parsed.origin)
     parsed.transformUp {
       case f: UnresolvedFunction if f.nameParts.map(lower) == Seq(AqePilotBytes.name) =>
-        AqePilotBytes.build(f.arguments)
+        try AqePilotBytes.build(f.arguments)
+        catch { case e: AnalysisException if e.line.isEmpty => throw e.withPosition(f.origin) }
     }
   }
 
@@ -47,6 +52,8 @@ private[policy] final class TextCheck(facts: StructType) {
     e match {
       case a: UnresolvedAttribute           => checkFact(a.nameParts, variables, at)
       case v: UnresolvedNamedLambdaVariable => checkFact(v.nameParts, variables, at)
+      case UnresolvedExtractValue(a: UnresolvedAttribute, Literal(field: UTF8String, _)) =>
+        checkFact(a.nameParts :+ field.toString, variables, at)
       case f: UnresolvedFunction            => checkFunction(f.nameParts, at)
       case _: UnresolvedStar =>
         refuse(NotScalar, "A policy is one value: name the facts instead of *.", at)
@@ -74,10 +81,16 @@ private[policy] final class TextCheck(facts: StructType) {
       val near = NearestNames.of(path, NearestNames.paths(facts))
       val advice =
         if (near.nonEmpty) s"Did you mean ${near.mkString(" or ")}?"
-        else s"There are: ${facts.fieldNames.map(_ + ".*").mkString(", ")}."
+        else s"There are: ${siblings(name).mkString(", ")}."
       refuse(UnknownFact, s"There is no fact ${quote(path)} here. $advice", at, near)
     }
   }
+
+  private def siblings(name: Seq[String]): Seq[String] =
+    facts.fields.find(_.name.equalsIgnoreCase(name.head)) match {
+      case Some(StructField(top, inner: StructType, _, _)) => inner.fieldNames.toSeq.map(s"$top." + _)
+      case _                                               => facts.fieldNames.toSeq.map(_ + ".*")
+    }
 
   // What follows a fact that is no struct (an index into it, say) is for Spark to judge.
   private def isKnown(name: Seq[String], struct: StructType): Boolean =
@@ -199,7 +212,7 @@ private[policy] object TextCheck {
   private val arrayAdvice = "For arrays there are array_max, exists, filter, aggregate."
 
   private lazy val allowedFunctions = (FixedSemantics.functionNames.filter { name =>
-    !memoryFunctions(name) && !notPureFunctions(name) &&
+    name.head.isLetter && !memoryFunctions(name) && !notPureFunctions(name) &&
     FixedSemantics.groupOf(name).exists(allowedGroups)
   }.toSeq :+ AqePilotBytes.name).sorted
 
