@@ -54,6 +54,7 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
       BooleanType,
       "whether nothing stands between the shuffle and the join (Spark's own rule looks at these " +
         "only); null when there is no shuffle beneath"),
+    fact("is_broadcast", BooleanType, "whether it is a broadcast stage already"),
     fact("size_in_bytes", LongType, "rows' size, uncompressed, bytes; measured for a plain stage"),
     fact("row_count", LongType, "rows; measured for a plain stage, null when not known"),
     fact("num_partitions", IntegerType, "partitions of the shuffle"),

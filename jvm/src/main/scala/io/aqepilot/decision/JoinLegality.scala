@@ -48,6 +48,8 @@ object JoinLegality {
         s"'${answer.take(60)}' is not one of ${words.map(_.word).mkString(", ")}")
     } else if (userHint(facts).isDefined) {
       refused(Reason.UserHint, s"the query says ${userHint(facts).get}")
+    } else if (facts.isTrue("other.is_broadcast")) {
+      Verdict(None, Reason.AlreadyBroadcast)
     } else {
       val sparksOwn = facts.string("spark.hint").contains(answer)
       answer match {

@@ -24,6 +24,8 @@ object Reason {
   val GuardHashBuildBytes: Reason = Reason(
     "GUARD_HASH_BUILD_BYTES",
     "a partition's hash table would not fit into the memory that the guard allows a task")
+  val AlreadyBroadcast: Reason =
+    Reason("ALREADY_BROADCAST", "the other side is broadcast already, which Spark keeps")
   val OtherSideWon: Reason =
     Reason("OTHER_SIDE_WON", "the other side's answer has priority, in the order of Spark's hints")
   val OtherSideSmaller: Reason = Reason(
@@ -48,6 +50,7 @@ object Reason {
     GuardBroadcastBytes,
     GuardBroadcastRows,
     GuardHashBuildBytes,
+    AlreadyBroadcast,
     OtherSideWon,
     OtherSideSmaller,
     EvaluationFailed,

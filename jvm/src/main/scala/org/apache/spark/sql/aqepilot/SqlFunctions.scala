@@ -122,7 +122,7 @@ object SqlFunctions {
         StructField("column", IntegerType),
         StructField("suggestions", ArrayType(StringType))
       )),
-    { case Seq(point, text) => checked(point, text).toSeq.map(errorRow) }
+    arguments => checked(arguments(0), arguments(1)).toSeq.map(errorRow)
   )
 
   val decide: SqlFunction = new SqlFunction(
@@ -131,7 +131,7 @@ object SqlFunctions {
       "missing facts are null), under the session's guard rails: for tests of policies.",
     Seq("point", "text", "facts"),
     strings("answer", "decision", "reason", "detail"),
-    { case Seq(point, text, facts) => Seq(Rehearsal.decide(point, text, facts)) }
+    arguments => Seq(Rehearsal.decide(arguments(0), arguments(1), arguments(2)))
   )
 
   val all: Seq[SqlFunction] = Seq(status, decisions, check, decide)

@@ -55,6 +55,7 @@ final case class JoinSide(plan: LogicalPlan, stage: Option[ShuffleQueryStageExec
         QueryFacts.strings(Tables.of(plan)),
         known,
         if (stage.isDefined) isPlain else null,
+        isBroadcast,
         ifKnown(JoinSide.toLong(sizeInBytes)),
         ifKnown(rowCount.map(JoinSide.toLong).getOrElse(null)),
         ofShuffle(_.bytes.length),

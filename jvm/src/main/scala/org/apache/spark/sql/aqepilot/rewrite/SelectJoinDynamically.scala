@@ -126,13 +126,17 @@ private final class JoinDecision(
       FailOpen("spark strategy", Option.empty[String])(
         JoinStrategy.planned(session, join.copy(hint = sparkHint), left, right, conversion))
 
+  private val isBroadcast = left.isBroadcast || right.isBroadcast
+
   private val key =
     (executionId, set, left.version, right.version, join.joinType, QueryFacts.conf(conf))
 
   def decide(factsOf: (JoinHint, Option[String]) => JoinFacts): Join = state.synchronized {
     lazy val facts = factsOf(sparkHint, conversion)
     Seq((state.left, left, true), (state.right, right, false)).foreach { case (memory, side, isLeft) =>
-      if (side.finished.isEmpty || set.at(point).isEmpty) memory.asked = None
+      if (set.at(point).isEmpty) memory.asked = None
+      else if (isBroadcast && memory.asked.isDefined) () // Spark keeps the broadcast: nothing to decide
+      else if (side.finished.isEmpty) memory.asked = None
       else if (!memory.asked.exists(_.key == key)) {
         memory.askings += 1
         memory.asked = Some(ask(facts, isLeft, memory.askings))
@@ -197,12 +201,14 @@ private final class JoinDecision(
       leftWord: Option[String],
       rightWord: Option[String]): Join = {
     lazy val preferred =
-      if (left.isBroadcast || right.isBroadcast) None
-      else SparkJoinRules.preferShuffleHash(base, conf)
-    def prefer(hint: Option[HintInfo], word: Option[String]) =
-      if (!word.contains(PreferShuffleHash) || preferred.isEmpty) hint
+      if (isBroadcast) None else SparkJoinRules.preferShuffleHash(base, conf)
+    def prefer(hint: Option[HintInfo], word: Option[String], other: Option[HintInfo]) =
+      if (!word.contains(PreferShuffleHash) || JoinState.word(other).exists(JoinLegality.rank(_) > 1) ||
+        preferred.isEmpty) hint
       else Some(hint.getOrElse(HintInfo()).copy(strategy = preferred))
-    val hint = JoinHint(prefer(base.hint.leftHint, leftWord), prefer(base.hint.rightHint, rightWord))
+    val hint = JoinHint(
+      prefer(base.hint.leftHint, leftWord, base.hint.rightHint),
+      prefer(base.hint.rightHint, rightWord, base.hint.leftHint))
     if (hint == join.hint) join else join.copy(hint = hint)
   }
 
