@@ -73,12 +73,14 @@ def stale_keys(policies: Sequence[Policy], there: Mapping[str, str]) -> list[str
 
 
 def to_args(values: Mapping[str, str]) -> str:
-    """Returns shell words for spark-submit, quoted for sh and bash, one `--conf` a line.
+    """Returns shell words for spark-submit, quoted for sh and bash.
 
     >>> print(to_args({"spark.a": "it's"}))
     --conf 'spark.a=it'"'"'s'
     """
-    return " \\\n".join(f"--conf {shlex.quote(f'{key}={value}')}" for key, value in values.items())
+    return shlex.join(
+        word for key, value in values.items() for word in ("--conf", f"{key}={value}")
+    )
 
 
 def to_defaults(values: Mapping[str, str]) -> str:
@@ -143,7 +145,7 @@ def _escape(text: str, special: str = "") -> str:
             units = char.encode("utf-16-be", "surrogatepass")
             out += [f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2)]
     escaped = "".join(out)
-    return f"\\{escaped}" if escaped[:1] == " " else escaped
+    return f"\\{escaped}" if escaped[:1] in tuple(" =:") else escaped
 
 
 def _unescape(text: str) -> str:

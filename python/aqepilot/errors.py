@@ -25,8 +25,9 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
-        hint = f" Did you mean {' or '.join(self.suggestions)}?" if self.suggestions else ""
-        return f"{place}{self.message}{hint}"
+        if not self.suggestions or "Did you mean" in self.message:
+            return f"{place}{self.message}"
+        return f"{place}{self.message} Did you mean {' or '.join(self.suggestions)}?"
 
 
 class AqePilotError(Exception):

@@ -168,6 +168,14 @@ class Policy(BaseModel):
         }
         return policy
 
+    def __eq__(self, other: object) -> bool:
+        """Equal in name, mode, when and texts, wherever they were read."""
+        return isinstance(other, Policy) and self.model_dump() == other.model_dump()
+
+    def __hash__(self) -> int:
+        """Goes with equality."""
+        return hash((self.name, self.mode, self.when, *self.points.items()))
+
     def to_conf(self) -> dict[str, str]:
         """Returns the policy as settings, without the one that lists policies."""
         prefix = f"{PREFIX}policy.{self.name}."

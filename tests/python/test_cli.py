@@ -1,0 +1,117 @@
+"""The command line: what it prints where, and its exit codes."""
+
+import json
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+from aqepilot import catalog, conf, recipes
+from aqepilot.cli import main
+
+POINT = "dynamic_join_selection"
+
+
+@pytest.fixture
+def run():
+    return lambda *words: CliRunner().invoke(main, [str(word) for word in words])
+
+
+@pytest.fixture
+def sales(tmp_path):
+    path = tmp_path / "sales.toml"
+    path.write_text(f"name = 'sales'\n{POINT} = '''\nCASE -- it's\n  WHEN true THEN 'é' END'''\n")
+    return path
+
+
+JAR = ("--jar-uri", "s3://j/a.jar")
+TEXT = "CASE -- it's\n  WHEN true THEN 'é' END"
+
+
+def test_conf_prints_the_same_settings_in_each_form(run, sales):
+    args = shlex.split(run("conf", sales, *JAR).stdout)
+    assert args[::2] == ["--conf"] * (len(args) // 2)
+    values = dict(word.split("=", 1) for word in args[1::2])
+    assert values[f"spark.aqepilot.policy.sales.{POINT}"] == TEXT
+    assert values["spark.jars"] == "s3://j/a.jar"
+    assert json.loads(run("conf", sales, *JAR, "--format", "json").stdout) == values
+    assert conf.parse_defaults(run("conf", sales, *JAR, "--format", "defaults").stdout) == values
+
+
+def test_conf_merges_and_says_what_to_delete(run, sales, tmp_path):
+    defaults = tmp_path / "spark-defaults.conf"
+    defaults.write_text(
+        "spark.sql.extensions org.a.One\nspark.jars=/a.jar\n"
+        "spark.aqepilot.policy.sales.when true\nspark.x 1\n"
+    )
+    done = run("conf", sales, *JAR, "--merge", defaults, "--format", "defaults")
+    values = conf.parse_defaults(done.stdout)
+    assert values["spark.sql.extensions"] == f"org.a.One,{conf.EXTENSION}"
+    assert values["spark.jars"] == "/a.jar,s3://j/a.jar"
+    assert "spark.x" not in values
+    assert "Delete spark.aqepilot.policy.sales.when" in done.stderr
+
+
+def test_conf_of_a_bad_file_prints_no_settings(run, tmp_path):
+    (tmp_path / "bad.toml").write_text("mode = 'on'\n")
+    done = run("conf", tmp_path / "bad.toml", *JAR)
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert "bad.toml:1:1: name is missing" in done.stderr
+    assert "off, shadow, enforce" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["nothing"], ["conf", "--format", "xml"], ["check"], ["facts"]])
+def test_misuse_exits_with_2(run, words):
+    assert run(*words).exit_code == 2
+
+
+def test_facts_shows_every_fact_and_word(run):
+    done = run("facts", POINT)
+    point = catalog.point(POINT)
+    assert done.exit_code == 0
+    for name in (*(fact.path for fact in point.facts), *(word.word for word in point.words)):
+        assert name in done.stdout
+    shown = json.loads(run("facts", POINT, "--json").stdout)
+    assert shown["facts"] == [fact._asdict() for fact in point.facts]
+
+
+def test_an_unknown_point_has_the_nearest(run):
+    done = run("facts", "dynamic_join")
+    assert done.exit_code == 1
+    assert f"Did you mean {POINT}?" in done.stderr
+
+
+def test_recipes_are_listed_and_printed_as_they_are(run):
+    assert [r["name"] for r in json.loads(run("recipes", "--json").stdout)] == [*recipes.names()]
+    for name in recipes.names():
+        assert name in run("recipes").stdout
+        assert run("recipes", name, "--spark", "4.0").stdout == recipes.text(name, "4.0")
+    assert run("recipes", "none").exit_code == 1
+    assert run("recipes", POINT, "--spark", "2.4").exit_code == 1
+
+
+def test_jar_of_an_unknown_spark_is_an_error(run):
+    done = run("jar", "--spark", "2.4.8")
+    assert done.exit_code == 1
+    assert "no jar for Spark 2.4" in done.stderr
+
+
+def test_check_reports_files_that_are_no_policies_without_a_spark(run, tmp_path):
+    (tmp_path / "a.toml").write_text("name = \n")
+    (tmp_path / "b.toml").write_text(f"{POINT} = 'x'\n")
+    done = run("check", "--json", tmp_path / "a.toml", tmp_path / "b.toml")
+    assert done.exit_code == 1
+    assert [p["code"] for p in json.loads(done.stdout)["problems"]] == [
+        "TOML_INVALID",
+        "POLICY_KEY_MISSING",
+    ]
+
+
+def test_every_command_has_help_with_an_example_and_exit_codes(run):
+    assert run("--version").exit_code == 0
+    for name in main.commands:
+        if name != "demo":
+            text = run(name, "--help").stdout
+            assert f"aqepilot {name}" in text
+            assert "Exit codes: 0" in text

@@ -1,0 +1,114 @@
+"""The doctor's findings, from what its probe gathers."""
+
+import pytest
+
+from aqepilot import AqePilotError, doctor
+from aqepilot.conf import EXTENSION
+
+LIVE = [
+    ["version", "aqepilot", doctor.__version__, None],
+    ["jar", "path", "/j/a.jar", None],
+    ["spark", "built_for", "4.3.0", None],
+    ["spark", "running", "4.3.0", None],
+    ["point", "dynamic_join_selection", "live", None],
+    ["policy", "p.dynamic_join_selection", "enforce", "{}"],
+]
+CONF = {
+    "spark.sql.extensions": EXTENSION,
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.dir": "hdfs:///log",
+    "spark.aqepilot.policies": "p",
+    "spark.aqepilot.policy.p.dynamic_join_selection": "null",
+}
+
+
+def examine(status=LIVE, error=None, **conf):
+    facts = {
+        "spark_version": "4.3.0",
+        "scala": "2.13.18",
+        "is_connect": False,
+        "conf": CONF | {key.replace("__", "."): value for key, value in conf.items()},
+        "is_class_found": status is not None,
+        "status": status,
+        "error": error,
+    }
+    return {f.code: f for f in doctor.examine(facts)}
+
+
+def test_all_well_has_no_warning():
+    found = examine()
+    assert {f.level for f in found.values()} == {"ok"}
+    assert set(found) == {"LIVE", "POINT_LIVE", "POLICY", "EVENT_LOG_ON"}
+
+
+@pytest.mark.parametrize(
+    ("conf", "code", "level", "words"),
+    [
+        ({"spark__sql__adaptive__enabled": "false"}, "AQE_OFF", "error", "true"),
+        ({"spark__eventLog__enabled": "false"}, "EVENT_LOG_OFF", "warning", "eventLog.dir"),
+        ({"spark__aqepilot__policies": ""}, "NO_POLICY", "warning", "aqepilot conf"),
+        ({"spark__aqepilot__mode": "off"}, "MODE_OFF", "warning", "off"),
+        (
+            {"spark.sql.adaptive.optimizer.excludedRules": "a.b.DynamicJoinSelection,c"},
+            "RULE_EXCLUDED",
+            "warning",
+            "a.b.DynamicJoinSelection",
+        ),
+        (
+            {
+                "spark.jars": "/j/aqepilot-spark-4.3_2.13-0.1.0.jar,"
+                "/j/aqepilot-spark-4.3_2.13-0.0.9.jar"
+            },
+            "TWO_JARS",
+            "error",
+            "0.0.9",
+        ),
+    ],
+)
+def test_settings_that_conflict_are_found(conf, code, level, words):
+    finding = examine(**conf)[code]
+    assert finding.level == level
+    assert words in finding.message
+
+
+def test_problems_of_the_extension_are_errors():
+    found = examine([*LIVE, ["problem", "SETTING_UNKNOWN", None, "spark.aqepilot.mod is unknown"]])
+    assert found["SETTING_UNKNOWN"] == ("error", "SETTING_UNKNOWN", "spark.aqepilot.mod is unknown")
+
+
+def test_a_jar_of_another_version_than_the_package_is_told():
+    found = examine([["version", "aqepilot", "0.0.1", None], *LIVE[1:]])
+    assert found["VERSIONS_DIFFER"].level == "warning"
+
+
+@pytest.mark.parametrize(
+    ("conf", "code", "words"),
+    [
+        ({"spark__aqepilot__mod": "off"}, "SETTING_UNKNOWN", "did you mean spark.aqepilot.mode"),
+        ({"spark__aqepilot__mode": "on"}, "MODE_INVALID", "off, shadow, enforce"),
+        ({"spark__aqepilot__policy__p__mode": "on"}, "MODE_INVALID", "policy.p.mode"),
+        ({"spark__aqepilot__policies": "p,q"}, "POLICY_NOT_DEFINED", "'q'"),
+        (
+            {"spark__aqepilot__policy__p__dynamic_join": "x"},
+            "SETTING_UNKNOWN",
+            "spark.aqepilot.policy.p.dynamic_join_selection",
+        ),
+    ],
+)
+def test_settings_are_looked_at_even_when_the_extension_is_missing(conf, code, words):
+    found = examine(None, "no function", **conf)
+    assert found["JAR_MISSING"].level == "error"
+    assert found[code].level == "error"
+    assert words in found[code].message
+
+
+def test_a_session_that_does_not_start_shows_what_spark_said(tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "spark-submit"
+    script.write_text("#!/bin/sh\necho no master $2 >&2\nexit 3\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    with pytest.raises(AqePilotError, match=r"ended with 3[^$]*no master nowhere"):
+        doctor.run(["--master", "nowhere"])
+    with pytest.raises(AqePilotError, match="--deploy-mode client"):
+        doctor.run(["--deploy-mode", "cluster"])

@@ -1,0 +1,94 @@
+"""Sentences that a person understands, for each thing that can become of a decision."""
+
+import json
+
+import pytest
+
+from aqepilot import Status
+from aqepilot.decision import Decision
+from aqepilot.explanation import Explanation, describe, no_decisions
+
+FACTS = json.dumps({"join": {"type": "INNER"}, "query": {"description": "sales\n  report"}})
+
+
+def decision(**fields):
+    common = {
+        "decision_id": 1,
+        "execution_id": 7,
+        "join_id": 3,
+        "side": "left",
+        "tables": "lineitem ⋈ orders",
+        "facts_id": "f",
+        "facts_json": FACTS,
+        "policy": "sales",
+        "mode": "enforce",
+        "answer": "SHUFFLE_HASH",
+        "spark_strategy": "SortMergeJoin",
+        "applied": True,
+        "reason": "APPLIED",
+        "final_strategy": "ShuffledHashJoin BuildLeft",
+    }
+    return Decision(**(dict.fromkeys(Decision._fields) | common | fields))
+
+
+def test_an_adopted_decision_is_told_whole():
+    assert describe([decision(fate="adopted")]).splitlines() == [
+        "Query 7 (sales report): 1 decision, 1 applied.",
+        "  Join 3, lineitem ⋈ orders (INNER), left side: policy `sales` said SHUFFLE_HASH; Spark "
+        "would have planned SortMergeJoin. Adopted: the query ran ShuffledHashJoin BuildLeft.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"fate": "refused_by_cost", "final_strategy": "SortMergeJoin"}, "Refused on cost"),
+        ({"fate": "no_change"}, "No change: the query ran ShuffledHashJoin BuildLeft"),
+        ({"fate": "superseded"}, "Superseded"),
+        ({"fate": None}, "still runs or has failed"),
+        ({"applied": False, "reason": "SHADOW"}, "Recorded only"),
+        (
+            {"applied": False, "reason": "NULL_ANSWER", "answer": None, "policy": None},
+            "no policy had an answer; Spark would have planned SortMergeJoin. Left to Spark.",
+        ),
+        (
+            {"applied": False, "reason": "GUARD_BROADCAST_BYTES", "detail": "9 GB > 8 GB."},
+            "Not applied: GUARD_BROADCAST_BYTES, the side is larger than the guard lets a policy "
+            "broadcast (9 GB > 8 GB). The query ran",
+        ),
+        ({"applied": False, "reason": "OF_THE_FUTURE"}, "Not applied: OF_THE_FUTURE."),
+        ({"spark_answer": "PREFER_SHUFFLE_HASH"}, "(its own rule said PREFER_SHUFFLE_HASH)"),
+    ],
+)
+def test_each_outcome_has_its_sentence(fields, words):
+    assert words in describe([decision(**fields)])
+
+
+def test_only_the_last_query_is_told_and_shared_facts_are_found():
+    told = describe(
+        [
+            decision(execution_id=6, tables="old"),
+            decision(),
+            decision(side="right", facts_json=None, applied=False, reason="SHADOW"),
+        ]
+    )
+    assert "old" not in told
+    assert told.startswith("Query 7 (sales report): 2 decisions, 1 applied.")
+    assert told.count("(INNER)") == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([], "No policy is set"),
+        ([Status("policy", "p.x", "off", "{}")], "p.x is off"),
+        ([Status("policy", "p.x", "enforce", "{}")], "p.x would be asked"),
+        ([Status("problem", "MODE_INVALID", None, "mode 'on' is bad")], "mode 'on' is bad"),
+    ],
+)
+def test_no_decisions_says_why_that_may_be(rows, words):
+    assert words in no_decisions(rows)
+
+
+def test_a_notebook_shows_lines_not_quotes():
+    assert repr(Explanation("a\nb")) == "a\nb"

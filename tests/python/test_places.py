@@ -1,0 +1,37 @@
+"""The places of a TOML file agree with what a TOML parser reads."""
+
+import pytest
+
+from aqepilot.places import Places
+from aqepilot.policy import tomllib
+
+DOCUMENTS = [
+    'a = \'x\'\nb = "y\\t\\u00e9\\"z"\n',
+    "a = '''\nx'y''\n'''\nb = 1\n",
+    'a = """\nx\\\n   y ""z"""\nb = 2\n',
+    'a = """x"""""\nb = "1"\n',
+    'n = [1, "]",\n 2] # c\n"b" = \'b = "no"\'\n',
+    'a = ""\nb = """"""\nc = """\n"""\n',
+    "# a = 'no'\n\n  a   =  'x' # b = 'no'\nb = true\n[t]\na = 'other'\n",
+    "n = { a = 'x', b = [1,\n 2] }\nb = 'last'\n",
+]
+
+
+@pytest.mark.parametrize("text", DOCUMENTS)
+def test_keys_and_strings_are_those_of_the_parser(text):
+    parsed = {k: v for k, v in tomllib.loads(text).items() if k != "t"}
+    places = Places(text)
+    assert list(places.values) == list(parsed)
+    for key, value in parsed.items():
+        if isinstance(value, str):
+            assert len(places.values[key].offsets) == len(value) + 1
+            for char, offset in zip(value, places.values[key].offsets, strict=False):
+                assert char == text[offset] or text[offset] == "\\"
+
+
+def test_a_key_that_is_not_there_is_the_file():
+    assert Places("a = 1\n").of("b") == (1, 1)
+
+
+def test_a_character_past_the_end_is_the_end():
+    assert Places("a = 'xy'\n").of("a", 99) == (1, 8)

@@ -1,0 +1,38 @@
+"""Recipes are policies, one for each of Spark's own rules."""
+
+import pytest
+
+from aqepilot import AqePilotError, catalog, recipes
+
+MINORS = [row.minor for row in catalog.spark_minors()]
+
+
+@pytest.mark.parametrize("minor", MINORS)
+@pytest.mark.parametrize("name", recipes.names())
+def test_each_recipe_is_a_policy_for_each_spark(name, minor):
+    policy = recipes.get(name, spark=minor)
+    assert policy.name == name
+    assert policy.mode is None
+    assert recipes.text(name, minor).startswith("# NOTE ")
+
+
+def test_only_the_older_rule_prefers_hash_to_merge():
+    for minor in MINORS:
+        text = recipes.get("dynamic_join_selection", minor).points["dynamic_join_selection"]
+        assert ("PREFER_SHUFFLE_HASH" in text) == (minor != "4.3")
+
+
+def test_vendor_versions_have_their_minors_recipe():
+    assert recipes.text("dynamic_join_selection", "3.5.6-amzn-1") == recipes.text(
+        "dynamic_join_selection", "3.5"
+    )
+
+
+def test_an_unknown_recipe_has_the_nearest():
+    with pytest.raises(AqePilotError, match="Did you mean demote_broadcast_hash"):
+        recipes.text("demote_broadcast")
+
+
+def test_a_spark_without_recipes_says_which_have():
+    with pytest.raises(AqePilotError, match=r"3\.0; there are for 3\.5"):
+        recipes.text("demote_broadcast_hash", "3.0")
