@@ -1,0 +1,136 @@
+"""Fixtures: a Spark with the extension in this process, and jobs under spark-submit.
+
+One JVM for each pytest process; each test gets a session of its own in it (new settings, views and
+decisions), so nothing has to be put back.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import little
+import plans
+import submitting
+import tpch as tpch_data
+
+TPCH_SCALE = 0.01
+
+Plain = Callable[[SparkSession], AbstractContextManager[SparkSession]]
+Tpch = Callable[..., SparkSession]
+Submit = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def spark_jar() -> Path:
+    """The jar for the running pyspark."""
+    return submitting.spark_jar()
+
+
+@pytest.fixture(scope="session")
+def _spark_context(
+    spark_jar: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    folder = tmp_path_factory.mktemp("spark")
+    settings = (
+        submitting.SETTINGS
+        | plans.METADATA_IN_FULL
+        | {
+            "spark.driver.memory": "1g",
+            "spark.jars": str(spark_jar),
+            "spark.sql.extensions": submitting.EXTENSION,
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.log.level": "WARN",
+            "spark.sql.session.timeZone": "UTC",
+        }
+    )
+    builder = SparkSession.builder.master("local[2]").appName("aqepilot-tests")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def new_session(_spark_context: SparkSession) -> Callable[[], SparkSession]:
+    """Makes one more session of its own in the same JVM, the extension live in it."""
+    return _spark_context.newSession
+
+
+@pytest.fixture
+def spark(_spark_context: SparkSession) -> Iterator[SparkSession]:
+    """A classic session of this test's own: local[2], the extension live, no policy."""
+    session = _spark_context.newSession()
+    yield session
+    session.catalog.clearCache()
+
+
+@pytest.fixture
+def plain() -> Plain:
+    """``with plain(spark): ...`` is plain Spark: the same session, every policy off."""
+
+    @contextmanager
+    def off(spark: SparkSession) -> Iterator[SparkSession]:
+        key = "spark.aqepilot.mode"
+        before = spark.conf.get(key, None)
+        spark.conf.set(key, "off")
+        try:
+            yield spark
+        finally:
+            if before:
+                spark.conf.set(key, before)
+            else:
+                spark.conf.unset(key)
+
+    return off
+
+
+@pytest.fixture
+def executed() -> Callable[[Any], plans.Executed]:
+    """``executed(df)`` collects: rows, joins and the canonical final plan."""
+    return plans.execute
+
+
+@pytest.fixture(scope="session")
+def _little_files(_spark_context: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("little")
+    little.write(_spark_context, folder)
+    return folder
+
+
+@pytest.fixture
+def little_tables(spark: SparkSession, _little_files: Path) -> SparkSession:
+    """The views big, skewed, dense and sparse, in the test's session."""
+    little.register(spark, _little_files)
+    return spark
+
+
+@pytest.fixture
+def register_little(_little_files: Path) -> Callable[[SparkSession], None]:
+    """The same views in any other session."""
+    return lambda session: little.register(session, _little_files)
+
+
+@pytest.fixture
+def tpch(spark: SparkSession) -> SparkSession:
+    """The test's session with the eight TPC-H views at scale factor 0.01."""
+    tpch_data.register(spark, TPCH_SCALE)
+    return spark
+
+
+@pytest.fixture
+def spark_submit(tmp_path: Path, spark_jar: Path) -> Submit:
+    """``spark_submit(script, submit_words, conf=..., ...)``: see `submitting.submit`."""
+    runs = iter(range(1_000_000))
+
+    def run(script: str, *args: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+        return submitting.submit(tmp_path / f"submit-{next(runs)}", script, *args, **options)
+
+    return run

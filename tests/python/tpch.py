@@ -1,0 +1,82 @@
+"""TPC-H data, queries and DuckDB's answers to them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import duckdb
+    from pyspark.sql import SparkSession
+
+TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
+# Spark's averages and quotients are decimals of 6 digits, DuckDB's are doubles.
+ORACLE_REL_TOL = 1e-5
+DATA = Path(__file__).resolve().parents[2] / ".data"
+
+
+def files(scale: float) -> Path:
+    """Returns the folder with one Parquet file for each table, generated at the first call."""
+    folder = DATA / f"tpch-sf{scale:g}"
+    if folder.is_dir():
+        return folder
+    DATA.mkdir(exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(dir=DATA, prefix=f"{folder.name}."))
+    command = [_generator(), "parquet", "-s", f"{scale:g}", "--output-dir", str(unfinished)]
+    subprocess.run(command, check=True, capture_output=True)
+    unfinished.chmod(0o755)
+    try:
+        unfinished.rename(folder)
+    except OSError:  # another process was faster
+        shutil.rmtree(unfinished)
+    return folder
+
+
+def _generator() -> str:
+    beside = Path(sysconfig.get_path("scripts"), "tpchgen-cli")
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("tpchgen-cli")
+    if found is None:
+        raise FileNotFoundError(f"no tpchgen-cli: {sys.executable} -m pip install tpchgen-cli")
+    return found
+
+
+def register(spark: SparkSession, scale: float) -> None:
+    """Makes a temporary view of each table."""
+    for table in TABLES:
+        path = files(scale) / f"{table}.parquet"
+        spark.read.parquet(str(path)).createOrReplaceTempView(table)
+
+
+@cache
+def queries() -> dict[int, str]:
+    """Returns the 22 queries by number, without the closing semicolon; Spark takes them as is."""
+    rows = _duckdb().execute("SELECT query_nr, query FROM tpch_queries() ORDER BY 1").fetchall()
+    return {number: text.strip().removesuffix(";") for number, text in rows}
+
+
+@cache
+def answer(number: int, scale: float) -> list[tuple[Any, ...]]:
+    """Returns DuckDB's rows of a query over the same files."""
+    connection = _duckdb().cursor()
+    for table in TABLES:
+        path = files(scale) / f"{table}.parquet"
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW {table} AS SELECT * FROM '{path}'")
+    return connection.execute(queries()[number]).fetchall()
+
+
+@cache
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    import duckdb
+    import duckdb_extension_tpch
+
+    package = Path(duckdb_extension_tpch.__file__).parent
+    connection = duckdb.connect()
+    connection.execute(f"LOAD '{next(package.rglob('tpch.duckdb_extension'))}'")
+    return connection
