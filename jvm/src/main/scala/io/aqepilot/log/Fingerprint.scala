@@ -64,7 +64,10 @@ private final class PlanText(ctes: mutable.Map[Long, String]) {
     case project: Project =>
       val child = plan(project.child)
       val items = project.projectList.map(expr)
-      if (project.output.map(name) == project.child.output.map(name)) child
+      val columns = project.output.map(name)
+      if (columns == project.child.output.map(name)) child
+      // Spark 3.5 and 4 order the columns that they pass through a window differently.
+      else if (items == columns) s"Project(${columns.distinct.sorted.mkString(", ")})\n$child"
       else s"Project(${items.mkString(", ")})\n$child"
     case other =>
       val children = other.children.map(plan).mkString("\n")
