@@ -1,0 +1,185 @@
+"""The command line against a real spark-submit."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+import aqepilot
+from aqepilot import Policy, conf, jars
+
+POINT = "dynamic_join_selection"
+EXTENSION = f"spark.sql.extensions={conf.EXTENSION}"
+TEXT = (
+    '-- it\'s "so" ${spark.app.name} \\n = : # !\n'
+    "\tCASE WHEN side.is_left THEN 'x\\\\' END -- ünï 😀"
+)
+
+
+def aqepilot_command(*words):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
+    env |= {
+        "PYTHONPATH": str(Path(aqepilot.__file__).parents[1]),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "aqepilot", *map(str, words)],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def doctor(*submit_words):
+    quiet = ("--master", "local[1]", "--conf", "spark.ui.enabled=false")
+    done = aqepilot_command("doctor", "--json", "--", *quiet, *submit_words)
+    assert done.stdout, done.stderr
+    told = json.loads(done.stdout)
+    assert done.returncode == (0 if told["is_well"] else 1)
+    return {f["code"]: f for f in told["findings"]}
+
+
+def settings(values):
+    return [word for key, value in values.items() for word in ("--conf", f"{key}={value}")]
+
+
+def test_check_passes_good_files(tmp_path):
+    (tmp_path / "good.toml").write_text(f'name = "good"\n{POINT} = "null"\n')
+    done = aqepilot_command("check", tmp_path / "good.toml")
+    assert done.returncode == 0, done.stderr
+    assert "good" in done.stdout
+
+
+def test_check_gives_every_place_in_every_file(tmp_path):
+    good, bad, worse = (tmp_path / f"{name}.toml" for name in ("good", "bad", "worse"))
+    good.write_text(f'name = "good"\n{POINT} = "null"\n')
+    bad.write_text(
+        f'name = "bad"\nwhen = "side.max_bytes > 1"\n{POINT} = """\nCASE\n'
+        '  WHEN side.max_byte > 1 THEN \'BROADCAST\' END"""\n'
+    )
+    worse.write_text('name = "worse"\nmode = "on"\n')
+    done = aqepilot_command("check", "--json", good, bad, worse)
+    assert done.returncode == 1, done.stderr
+    problems = json.loads(done.stdout)["problems"]
+    places = [p["where"] for p in problems]
+    assert f"{bad}:5:8" in places
+    assert f"{bad}:2:9" in places
+    assert f"{worse}:2:1" in places
+    assert not [place for place in places if str(good) in place]
+    (fact,) = [p for p in problems if p["where"] == f"{bad}:5:8"]
+    assert "side.max_bytes" in fact["suggestions"]
+
+
+SHOW = """
+import json
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+rows = spark.sql("SELECT name, value, detail FROM aqepilot_status() WHERE kind = 'policy'")
+key = "spark.aqepilot.policy.p.dynamic_join_selection"
+print("TOLD" + json.dumps([spark.conf.get(key), rows.collect()]))
+"""
+
+
+@pytest.mark.parametrize("form", ["args", "defaults", "json"])
+def test_a_text_reaches_a_submitted_job_as_it_was_written(spark_submit, tmp_path, spark_jar, form):
+    policy = Policy(name="p", dynamic_join_selection=TEXT)
+    values = conf.settings([policy], str(spark_jar))
+    if form == "defaults":
+        file = tmp_path / "p.conf"
+        file.write_text(conf.to_defaults(values))
+        words = ["--properties-file", str(file)]
+    elif form == "args":
+        words = shlex.split(conf.to_args(values))
+    else:
+        words = settings(json.loads(conf.to_json(values)))
+    done = spark_submit(SHOW, words, extension=False, env={"LC_ALL": "C.UTF-8"})
+    line = next((x for x in done.stdout.splitlines() if x.startswith("TOLD")), None)
+    assert line is not None, done.stderr
+    text, rows = json.loads(line.removeprefix("TOLD"))
+    assert text == TEXT
+    ((name, mode, detail),) = rows
+    assert (name, mode) == (f"p.{POINT}", "enforce")
+    assert json.loads(detail)["revision"] == policy.revision(POINT)
+
+
+def test_merged_settings_keep_another_extension_alive(spark_submit, tmp_path, spark_jar):
+    there = {"spark.sql.extensions": "org.example.NotThere", "spark.jars": ""}
+    values = conf.settings([Policy(name="p", dynamic_join_selection="null")], str(spark_jar), there)
+    file = tmp_path / "spark-defaults.conf"
+    file.write_text(f"{conf.to_defaults(there)}\n{conf.to_defaults(values)}\n")
+    done = spark_submit(SHOW, ["--properties-file", str(file)], extension=False)
+    assert f"p.{POINT}" in done.stdout, done.stderr
+    assert "org.example.NotThere" in done.stderr  # Spark's warning: it was asked for
+
+
+def test_doctor_finds_a_good_set_up_good(spark_jar, tmp_path):
+    values = conf.settings([Policy(name="p", dynamic_join_selection="null")], str(spark_jar))
+    values |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(tmp_path)}
+    found = doctor(*settings(values))
+    assert {f["level"] for f in found.values()} == {"ok"}
+    assert pyspark.__version__ in found["LIVE"]["message"]
+
+
+def test_doctor_finds_wrong_settings(spark_jar):
+    found = doctor(
+        *("--jars", spark_jar, "--conf", EXTENSION),
+        *settings(
+            {
+                "spark.aqepilot.policies": "p,undefined",
+                f"spark.aqepilot.policy.p.{POINT}": "side.max_byte > 1",
+                "spark.aqepilot.policy.p.mode": "on",
+                "spark.aqepilot.polices": "p",
+                "spark.sql.adaptive.enabled": "false",
+            }
+        ),
+    )
+    wrong = {code for code, f in found.items() if f["level"] == "error"}
+    assert wrong >= {
+        "POLICY_NOT_DEFINED",
+        "POLICY_TEXT_INVALID",
+        "MODE_INVALID",
+        "SETTING_UNKNOWN",
+        "AQE_OFF",
+    }
+    assert "spark.aqepilot.policies" in found["SETTING_UNKNOWN"]["message"]
+    assert "side.max_bytes" in found["POLICY_TEXT_INVALID"]["message"]
+    assert found["EVENT_LOG_OFF"]["level"] == "warning"
+
+
+def test_doctor_finds_plain_spark():
+    assert "aqepilot conf" in doctor()["EXTENSION_NOT_NAMED"]["message"]
+
+
+def test_doctor_finds_the_jar_missing(spark_jar):
+    message = doctor("--conf", EXTENSION)["JAR_MISSING"]["message"]
+    assert str(spark_jar) in message
+
+
+def test_doctor_finds_the_jar_of_another_spark(spark_jar):
+    others = [jar for jar in jars.available() if jar.name != spark_jar.name]
+    if not others:
+        pytest.skip("only this Spark's jar is built: make jars")
+    message = doctor("--jars", others[0], "--conf", EXTENSION)["WRONG_SPARK_JAR"]["message"]
+    assert pyspark.__version__ in message
+
+
+def test_doctor_finds_two_versions_of_the_jar(spark_jar, tmp_path):
+    older = tmp_path / spark_jar.name.replace(jars.__version__, "0.0.1")
+    shutil.copy(spark_jar, older)
+    message = doctor("--jars", f"{spark_jar},{older}", "--conf", EXTENSION)["TWO_JARS"]["message"]
+    assert "0.0.1" in message
+
+
+def test_doctor_says_what_spark_said_when_it_does_not_start():
+    found = doctor("--master", "nowhere://")
+    assert "nowhere" in found["SPARK_NOT_STARTED"]["message"]
