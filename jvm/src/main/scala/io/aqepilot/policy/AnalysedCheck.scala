@@ -15,12 +15,11 @@ private[policy] object AnalysedCheck {
   import PolicyError._
   import TextCheck.refuse
 
-  /**
-   * @param whole the place of the expression, for what concerns all of it
-   * @throws TextCheck.Refused at the first part that is not allowed
-   */
+  /** @param whole the place of the expression, for what concerns all of it
+    * @throws TextCheck.Refused at the first part that is not allowed
+    */
   def apply(analysed: Expression, answer: DataType, whole: Origin): Unit = {
-    analysed.foreach(checkPart)
+    analysed.foreach(e => checkPart(e, if (e.origin.line.isDefined) e.origin else whole))
     if (!admits(analysed.dataType, answer)) {
       val (is, wanted) = (analysed.dataType.simpleString, answer.simpleString)
       refuse(
@@ -32,24 +31,24 @@ private[policy] object AnalysedCheck {
     }
   }
 
-  private def checkPart(e: Expression): Unit = e match {
+  private def checkPart(e: Expression, at: Origin): Unit = e match {
     case _: UserDefinedExpression =>
-      refuse(FunctionNotAllowed, "User-defined functions are not allowed in a policy.", e.origin)
+      refuse(FunctionNotAllowed, "User-defined functions are not allowed in a policy.", at)
     case _: PlanExpression[_] =>
-      refuse(NotScalar, "Subqueries are not allowed in a policy.", e.origin)
+      refuse(NotScalar, "Subqueries are not allowed in a policy.", at)
     case _ if e.children.forall(_.deterministic) && !e.deterministic =>
-      refuse(NotPure, s"'${e.prettyName}' does not always give the same answer.", e.origin)
+      refuse(NotPure, s"'${e.prettyName}' does not always give the same answer.", at)
     case leaf: LeafExpression if leaf.getClass.getSimpleName.startsWith("Current") =>
-      refuse(NotPure, s"'${e.prettyName}' depends on more than the facts.", e.origin)
+      refuse(NotPure, s"'${e.prettyName}' depends on more than the facts.", at)
     case aggregate: ArrayAggregate if !isFixedSize(aggregate.zero.dataType) =>
       refuse(
         FunctionNotAllowed,
         "aggregate() may gather numbers, booleans or structs of them; gathering a " +
           s"${aggregate.zero.dataType.typeName} can fill the driver's memory.",
-        e.origin
+        at
       )
     case _ if e.resolved && holdsTime(e.dataType) =>
-      refuse(NotPure, TextCheck.noDates, e.origin)
+      refuse(NotPure, TextCheck.noDates, at)
     case _ =>
   }
 
@@ -67,13 +66,12 @@ private[policy] object AnalysedCheck {
     case _                                       => false
   }
 
-  /**
-   * The same type, NULL, or a number that the answer's type holds without loss (a decimal for a
-   * double included, since 0.5 is a decimal in Spark).
-   */
+  /** The same type, NULL, or a number that the answer's type holds without loss (a decimal for a
+    * double included, since 0.5 is a decimal in Spark).
+    */
   def admits(actual: DataType, answer: DataType): Boolean = (actual, answer) match {
-    case (NullType, _)                => true
-    case (_: NumericType, DoubleType) => true
+    case (NullType, _)                                               => true
+    case (_: NumericType, DoubleType)                                => true
     case _ if integers.contains(answer) && integers.contains(actual) =>
       integers.indexOf(actual) <= integers.indexOf(answer)
     case _ => sameShape(actual, answer)
@@ -83,7 +81,7 @@ private[policy] object AnalysedCheck {
 
   // Nullability is no matter: null means that Spark decides.
   private def sameShape(a: DataType, b: DataType): Boolean = (a, b) match {
-    case (x: ArrayType, y: ArrayType) => sameShape(x.elementType, y.elementType)
+    case (x: ArrayType, y: ArrayType)   => sameShape(x.elementType, y.elementType)
     case (x: StructType, y: StructType) =>
       x.length == y.length && x.fields.zip(y.fields).forall { case (f, g) =>
         f.name.equalsIgnoreCase(g.name) && sameShape(f.dataType, g.dataType)

@@ -7,14 +7,13 @@ import org.apache.spark.sql.aqepilot.policy.Refusal
 import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, Literal}
 import org.apache.spark.sql.types.StringType
 
-/**
- * The SQL function `aqepilot_bytes('64MB')`: a size in Spark's notation as a bigint of bytes.
- *
- * It becomes a plain literal at analysis, so that no class of ours is in any plan and executors
- * need no jar.
- *
- * Source: Spark's `JavaUtils.byteStringAsBytes`, which reads sizes in Spark's settings.
- */
+/** The SQL function `aqepilot_bytes('64MB')`: a size in Spark's notation as a bigint of bytes.
+  *
+  * It becomes a plain literal at analysis, so that no class of ours is in any plan and executors
+  * need no jar.
+  *
+  * Source: Spark's `JavaUtils.byteStringAsBytes`, which reads sizes in Spark's settings.
+  */
 object AqePilotBytes {
   val name = "aqepilot_bytes"
 
@@ -43,14 +42,15 @@ object AqePilotBytes {
     "built-in"
   )
 
-  /** @throws org.apache.spark.sql.AnalysisException saying what is allowed, for any other argument */
+  /** @throws org.apache.spark.sql.AnalysisException for other arguments, with what is allowed */
   def build(args: Seq[Expression]): Expression = args match {
     case Seq(size) if size.resolved && size.foldable && size.dataType.isInstanceOf[StringType] =>
       val value = size.eval()
       if (value == null) refuse(size, "NULL is no size.") else Literal(parse(size, value.toString))
     case Seq(other) =>
       refuse(other, s"It takes a constant string, not ${ErrorText.shorten(other.sql, 50)}.")
-    case _ => throw new Refusal(s"$name takes one argument, not ${args.length}. $Allowed", None, None)
+    case _ =>
+      throw new Refusal(s"$name takes one argument, not ${args.length}. $Allowed", None, None)
   }
 
   private def parse(size: Expression, text: String): Long =

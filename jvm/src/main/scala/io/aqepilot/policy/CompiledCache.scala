@@ -4,15 +4,14 @@ import java.util.LinkedHashMap
 
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/**
- * What was compiled or refused last, least recently used first out.
- *
- * @param maxTextBytes upper bound of the texts' UTF-16 bytes, all together
- */
-private[policy] final class CompiledCache(maxEntries: Int, maxTextBytes: Long) {
+/** What was compiled or refused last, least recently used first out.
+  *
+  * @param maxTextBytes upper bound of the texts' UTF-16 bytes, all together
+  */
+final private[policy] class CompiledCache(maxEntries: Int, maxTextBytes: Long) {
   import CompiledCache._
 
-  private val entries   = new LinkedHashMap[Key, Outcome](16, 0.75f, true)
+  private val entries = new LinkedHashMap[Key, Outcome](16, 0.75f, true)
   private var textBytes = 0L
 
   /** Compiles outside the lock: two threads may do the same work once, and share the first's. */

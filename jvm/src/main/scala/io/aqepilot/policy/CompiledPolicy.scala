@@ -13,15 +13,14 @@ import java.util.concurrent.ConcurrentLinkedQueue
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Expression
 
-/**
- * A policy text bound to a facts schema, ready to answer from any thread.
- *
- * Lambdas keep their variables inside the expression, so two threads must never share one. Each
- * evaluation borrows an instance from a pool that grows to the number of threads at work; a fresh
- * instance is a deserialised copy, since Catalyst's own copies share state.
- *
- * @param reads the fact paths that the optimised expression reads
- */
+/** A policy text bound to a facts schema, ready to answer from any thread.
+  *
+  * Lambdas keep their variables inside the expression, so two threads must never share one. Each
+  * evaluation borrows an instance from a pool that grows to the number of threads at work; a fresh
+  * instance is a deserialised copy, since Catalyst's own copies share state.
+  *
+  * @param reads the fact paths that the optimised expression reads
+  */
 final class CompiledPolicy private (
     val text: String,
     bound: Array[Byte],
@@ -29,18 +28,17 @@ final class CompiledPolicy private (
 ) {
   private val idle = new ConcurrentLinkedQueue[Expression]
 
-  /**
-   * Answers for one row of facts, under fixed semantics and never by throwing, except for
-   * InterruptedException and OutOfMemoryError.
-   *
-   * @return a Catalyst value (`UTF8String`, ...) or null
-   */
+  /** Answers for one row of facts, under fixed semantics and never by throwing, except for
+    * InterruptedException and OutOfMemoryError.
+    *
+    * @return a Catalyst value (`UTF8String`, ...) or null
+    */
   def eval(facts: InternalRow): Either[EvaluationFailure, Any] =
     try
       FixedSemantics.under {
-        val borrowed   = idle.poll()
+        val borrowed = idle.poll()
         val expression = if (borrowed == null) CompiledPolicy.copy(bound) else borrowed
-        val answer     = expression.eval(facts)
+        val answer = expression.eval(facts)
         idle.offer(expression)
         Right(answer)
       }
@@ -50,10 +48,9 @@ final class CompiledPolicy private (
       case e: Throwable            => Left(EvaluationFailure(ErrorText.of(e)))
     }
 
-  /**
-   * Whether a fact (`side.bytes_by_partition_id`), or the struct that holds it, is read. A struct
-   * (`side`) is read when any of its facts is.
-   */
+  /** Whether a fact (`side.bytes_by_partition_id`), or the struct that holds it, is read. A struct
+    * (`side`) is read when any of its facts is.
+    */
   def references(path: String): Boolean =
     reads.exists(read =>
       read == path || path.startsWith(read + ".") || read.startsWith(path + ".")
@@ -63,7 +60,7 @@ final class CompiledPolicy private (
 object CompiledPolicy {
   private[policy] def apply(text: String, bound: Expression, reads: Seq[String]): CompiledPolicy = {
     val bytes = new ByteArrayOutputStream
-    val out   = new ObjectOutputStream(bytes)
+    val out = new ObjectOutputStream(bytes)
     out.writeObject(bound)
     out.close()
     new CompiledPolicy(text, bytes.toByteArray, reads)

@@ -8,11 +8,11 @@ private[aqepilot] object ErrorText {
   private val Advice =
     """(?s)\s*(If necessary,? )?(you can )?set "?[\w.]*ansi[\w.]*"? to .*?bypass this error\.?""".r
   private val ErrorClass = """^\[[A-Z0-9_.]+\]\s*""".r
-  private val Tail       = """(?s)(\s*SQLSTATE: \w+|\n== SQL.*|;?\n.*|;line \d+ pos \d+.*)""".r
+  private val Tail = """(?s)(\s*SQLSTATE: \w+|\n== SQL.*|;?\n.*|;line \d+ pos \d+.*)""".r
 
   def of(error: Throwable): String = error match {
     case _: StackOverflowError => "the expression is nested too deeply"
-    case _ =>
+    case _                     =>
       val sentence = ofMessage(error.getMessage)
       if (sentence.isEmpty) error.getClass.getSimpleName else sentence
   }

@@ -11,7 +11,7 @@ private[policy] object ExpressionSize {
 
   /** @throws TextCheck.Refused */
   def check(expression: Expression): Unit = {
-    val left  = new ArrayDeque[(Expression, Int)]
+    val left = new ArrayDeque[(Expression, Int)]
     var parts = 0
     left.push((expression, 1))
     while (!left.isEmpty) {

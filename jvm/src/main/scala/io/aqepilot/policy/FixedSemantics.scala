@@ -22,12 +22,11 @@ import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Proje
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
-/**
- * Spark's parser, analyser and optimiser, cut off from every session.
- *
- * Whatever a session sets or registers (ANSI mode, time zone, case sensitivity, functions, tables,
- * excluded rules), a policy text means the same.
- */
+/** Spark's parser, analyser and optimiser, cut off from every session.
+  *
+  * Whatever a session sets or registers (ANSI mode, time zone, case sensitivity, functions, tables,
+  * excluded rules), a policy text means the same.
+  */
 private[policy] object FixedSemantics {
   private val conf: SQLConf = {
     val pinned = new SQLConf
@@ -80,6 +79,6 @@ private[policy] object FixedSemantics {
 }
 
 /** One row of facts. A leaf of our own, which no optimiser rule knows how to fold away. */
-private[policy] final case class FactsRelation(output: Seq[Attribute]) extends LeafNode {
+final private[policy] case class FactsRelation(output: Seq[Attribute]) extends LeafNode {
   override def computeStats(): Statistics = Statistics(sizeInBytes = 1)
 }

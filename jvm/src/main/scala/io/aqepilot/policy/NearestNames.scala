@@ -7,7 +7,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /** The known names that a mistyped one most likely stands for. */
 object NearestNames {
-  private val MaxSuggestions   = 3
+  private val MaxSuggestions = 3
   private val MaxComparedChars = 100
 
   /** Every path of a facts schema, structs included, in its order: `side`, `side.max_bytes`, ... */
@@ -20,29 +20,27 @@ object NearestNames {
       })
     }
 
-  /**
-   * At most three of `known`, best first.
-   *
-   * A name given without its struct (`max_bytes`) is near to the paths that end with it.
-   */
+  /** At most three of `known`, best first.
+    *
+    * A name given without its struct (`max_bytes`) is near to the paths that end with it.
+    */
   def of(name: String, known: Seq[String]): Seq[String] =
     if (name.length > MaxComparedChars) Nil
     else {
       val wanted = name.toLowerCase(Locale.ROOT)
-      known
+      val near = known
         .flatMap(name => distance(wanted, name.toLowerCase(Locale.ROOT)).map(name -> _))
         .sortBy(_._2)
-        .take(MaxSuggestions)
-        .map(_._1)
+      near.takeWhile(_._2 <= near.head._2 + 1).take(MaxSuggestions).map(_._1)
     }
 
   private def distance(wanted: String, candidate: String): Option[Int] =
     near(wanted, candidate).orElse(near(leaf(wanted), leaf(candidate)).map(_ + MaxComparedChars))
 
-  // One mistake in a short name, at most three in a long one.
+  // One mistake in a short name, at most four in a long one.
   private def near(a: String, b: String): Option[Int] =
     Some(UTF8String.fromString(a).levenshteinDistance(UTF8String.fromString(b)))
-      .filter(_ <= math.max(1, math.min(a.length, 12) / 4))
+      .filter(_ <= math.max(1, math.min(a.length, 12) / 3))
 
   private def leaf(path: String) = path.substring(path.lastIndexOf('.') + 1)
 }

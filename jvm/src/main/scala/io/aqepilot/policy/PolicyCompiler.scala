@@ -17,12 +17,11 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/**
- * SQL text -> parsed -> checked -> analysed -> optimised -> bound, once per (text, facts, type).
- *
- * Safe from any thread, with or without a session. Nothing is thrown but InterruptedException and
- * OutOfMemoryError.
- */
+/** SQL text -> parsed -> checked -> analysed -> optimised -> bound, once per (text, facts, type).
+  *
+  * Safe from any thread, with or without a session. Nothing is thrown but InterruptedException and
+  * OutOfMemoryError.
+  */
 object PolicyCompiler {
   import PolicyError._
   import TextCheck.{Refused, refuse}
@@ -31,10 +30,9 @@ object PolicyCompiler {
 
   private val cache = new CompiledCache(maxEntries = 256, maxTextBytes = 8L << 20)
 
-  /**
-   * @param facts the schema of the rows that the policy will be asked with
-   * @param answer the type of its answers; a NULL literal is always admitted
-   */
+  /** @param facts the schema of the rows that the policy will be asked with
+    * @param answer the type of its answers; a NULL literal is always admitted
+    */
   def compile(
       text: String,
       facts: StructType,
@@ -52,7 +50,7 @@ object PolicyCompiler {
     if (text == null || text.trim.isEmpty)
       Some(error(Empty, "The text is empty: write a SQL expression, or NULL to leave it to Spark."))
     else if (text.length > MaxTextBytes || text.getBytes(UTF_8).length > MaxTextBytes)
-      Some(error(TooLong, s"The text is longer than $MaxTextBytes bytes, the most that is allowed."))
+      Some(error(TooLong, s"The text is longer than the $MaxTextBytes bytes allowed."))
     else None
 
   private def uncached(
@@ -62,10 +60,10 @@ object PolicyCompiler {
   ): Either[PolicyError, CompiledPolicy] =
     try FixedSemantics.under(Right(bind(text, facts, answer)))
     catch {
-      case e: Refused           => Left(e.error)
-      case e: ParseException    => Left(syntax(e))
-      case e: AnalysisException => Left(of(codeOf(e), e))
-      case e: OutOfMemoryError  => throw e
+      case e: Refused            => Left(e.error)
+      case e: ParseException     => Left(syntax(e))
+      case e: AnalysisException  => Left(of(codeOf(e), e))
+      case e: OutOfMemoryError   => throw e
       case _: StackOverflowError =>
         Left(error(TooComplex, "The expression is nested too deeply: write it flatter."))
       case e: ArithmeticException      => Left(constantFails(e))
@@ -80,7 +78,7 @@ object PolicyCompiler {
     TextNesting.check(text)
     val parsed = FixedSemantics.parse(text)
     ExpressionSize.check(parsed)
-    val checked  = new TextCheck(facts)(parsed)
+    val checked = new TextCheck(facts)(parsed)
     val relation = FixedSemantics.relation(facts)
     val analysed = FixedSemantics.analyze(checked, relation)
     AnalysedCheck(single(analysed, relation, parsed.origin), answer, parsed.origin)
@@ -96,10 +94,9 @@ object PolicyCompiler {
     CompiledPolicy(text, bound, FactPaths.readBy(optimised))
   }
 
-  /**
-   * The one expression of a chain of projections over the facts; Spark 4 puts what is used twice
-   * (the operand of BETWEEN) into a projection of its own.
-   */
+  /** The one expression of a chain of projections over the facts; Spark 4 puts what is used twice
+    * (the operand of BETWEEN) into a projection of its own.
+    */
   private def single(plan: LogicalPlan, relation: FactsRelation, at: Origin): Expression = {
     def notScalar = refuse(
       NotScalar,
@@ -108,7 +105,7 @@ object PolicyCompiler {
       at
     )
     def inlined(e: Expression, below: LogicalPlan): Expression = below match {
-      case `relation` => e
+      case `relation`          => e
       case Project(list, next) =>
         val byId = list.collect { case a: Alias => a.exprId -> a.child }.toMap
         val merged = e.transform { case a: Attribute => byId.getOrElse(a.exprId, a) }

@@ -1,14 +1,13 @@
 package io.aqepilot.policy
 
-/**
- * Why and where a policy text is refused.
- *
- * @param code one of [[PolicyError.Codes]]
- * @param message what is wrong, what is allowed and what to do, without plans
- * @param line 1-based line within the text; None when unknown
- * @param column 1-based column within that line; None when unknown
- * @param suggestions nearest fact paths or function names, best first
- */
+/** Why and where a policy text is refused.
+  *
+  * @param code one of [[PolicyError.Codes]]
+  * @param message what is wrong, what is allowed and what to do, without plans
+  * @param line 1-based line within the text; None when unknown
+  * @param column 1-based column within that line; None when unknown
+  * @param suggestions nearest fact paths or function names, best first
+  */
 final case class PolicyError(
     code: String,
     message: String,
@@ -18,35 +17,35 @@ final case class PolicyError(
 )
 
 object PolicyError {
-  val Empty              = "EMPTY"
-  val TooLong            = "TOO_LONG"
-  val TooComplex         = "TOO_COMPLEX"
-  val Syntax             = "SYNTAX"
-  val UnknownFact        = "UNKNOWN_FACT"
-  val UnknownFunction    = "UNKNOWN_FUNCTION"
+  val Empty = "EMPTY"
+  val TooLong = "TOO_LONG"
+  val TooComplex = "TOO_COMPLEX"
+  val Syntax = "SYNTAX"
+  val UnknownFact = "UNKNOWN_FACT"
+  val UnknownFunction = "UNKNOWN_FUNCTION"
   val FunctionNotAllowed = "FUNCTION_NOT_ALLOWED"
-  val NotScalar          = "NOT_SCALAR"
-  val NotPure            = "NOT_PURE"
-  val WrongAnswerType    = "WRONG_ANSWER_TYPE"
-  val InvalidExpression  = "INVALID_EXPRESSION"
-  val ConstantFails      = "CONSTANT_FAILS"
-  val InternalError      = "INTERNAL_ERROR"
+  val NotScalar = "NOT_SCALAR"
+  val NotPure = "NOT_PURE"
+  val WrongAnswerType = "WRONG_ANSWER_TYPE"
+  val InvalidExpression = "INVALID_EXPRESSION"
+  val ConstantFails = "CONSTANT_FAILS"
+  val InternalError = "INTERNAL_ERROR"
 
   /** Code and meaning, in the order in which a text is checked. */
   val Codes: Seq[(String, String)] = Seq(
-    Empty              -> "the text holds no expression",
-    TooLong            -> "the text is longer than 1 MiB of UTF-8",
-    TooComplex         -> "the expression is nested too deeply, has too many parts or takes too long",
-    Syntax             -> "Spark's parser cannot read the text",
-    UnknownFact        -> "a name is not among the facts of this decision point",
-    UnknownFunction    -> "a function is not built into this Spark",
+    Empty -> "the text holds no expression",
+    TooLong -> "the text is longer than 1 MiB of UTF-8",
+    TooComplex -> "the text is nested too deeply, has too many parts or takes too long",
+    Syntax -> "Spark's parser cannot read the text",
+    UnknownFact -> "a name is not among the facts of this decision point",
+    UnknownFunction -> "a function is not built into this Spark",
     FunctionNotAllowed -> "a built-in function that could exhaust memory or has no use here",
-    NotScalar          -> "a subquery, aggregate, window or generator",
-    NotPure            -> "a function of more than the facts: clock, dates, user, session, chance",
-    WrongAnswerType    -> "the answer's type is not the one of this decision point",
-    InvalidExpression  -> "Spark's analyser refuses the expression, mostly for its types",
-    ConstantFails      -> "a constant part of the expression fails whenever it is evaluated",
-    InternalError      -> "a fault of aqepilot or of this Spark"
+    NotScalar -> "a subquery, aggregate, window or generator",
+    NotPure -> "a function of more than the facts: clock, dates, user, session, chance",
+    WrongAnswerType -> "the answer's type is not the one of this decision point",
+    InvalidExpression -> "Spark's analyser refuses the expression, mostly for its types",
+    ConstantFails -> "a constant part of the expression fails whenever it is evaluated",
+    InternalError -> "a fault of aqepilot or of this Spark"
   )
 }
 

@@ -22,22 +22,20 @@ import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
-/**
- * Checks a parsed, not yet analysed text: here every name still has its place in the text.
- *
- * Allowed are the functions of [[allowedGroups]] but those of [[memoryFunctions]], which make big
- * values of small ones: a policy runs in the driver. Nothing that reads the clock, the session or
- * chance: replay must reproduce every answer.
- */
-private[policy] final class TextCheck(facts: StructType) {
+/** Checks a parsed, not yet analysed text: here every name still has its place in the text.
+  *
+  * Allowed are the functions of [[allowedGroups]] but those of [[memoryFunctions]], which make big
+  * values of small ones: a policy runs in the driver. Nothing that reads the clock, the session or
+  * chance: replay must reproduce every answer.
+  */
+final private[policy] class TextCheck(facts: StructType) {
   import PolicyError._
   import TextCheck._
 
-  /**
-   * Replaces `aqepilot_bytes(...)` by its literal.
-   *
-   * @throws Refused at the first part that is not allowed
-   */
+  /** Replaces `aqepilot_bytes(...)` by its literal.
+    *
+    * @throws Refused at the first part that is not allowed
+    */
   def apply(parsed: Expression): Expression = {
     check(parsed, Set.empty, parsed.origin)
     parsed.transformUp {
@@ -54,8 +52,8 @@ private[policy] final class TextCheck(facts: StructType) {
       case v: UnresolvedNamedLambdaVariable => checkFact(v.nameParts, variables, at)
       case UnresolvedExtractValue(a: UnresolvedAttribute, Literal(field: UTF8String, _)) =>
         checkFact(a.nameParts :+ field.toString, variables, at)
-      case f: UnresolvedFunction            => checkFunction(f.nameParts, at)
-      case _: UnresolvedStar =>
+      case f: UnresolvedFunction => checkFunction(f.nameParts, at)
+      case _: UnresolvedStar     =>
         refuse(NotScalar, "A policy is one value: name the facts instead of *.", at)
       case _: PlanExpression[_] =>
         refuse(NotScalar, s"Subqueries are not allowed: $onlyFacts", at)
@@ -88,8 +86,9 @@ private[policy] final class TextCheck(facts: StructType) {
 
   private def siblings(name: Seq[String]): Seq[String] =
     facts.fields.find(_.name.equalsIgnoreCase(name.head)) match {
-      case Some(StructField(top, inner: StructType, _, _)) => inner.fieldNames.toSeq.map(s"$top." + _)
-      case _                                               => facts.fieldNames.toSeq.map(_ + ".*")
+      case Some(StructField(top, inner: StructType, _, _)) =>
+        inner.fieldNames.toSeq.map(s"$top." + _)
+      case _ => facts.fieldNames.toSeq.map(_ + ".*")
     }
 
   // What follows a fact that is no struct (an index into it, say) is for Spark to judge.
@@ -104,9 +103,9 @@ private[policy] final class TextCheck(facts: StructType) {
     val says = s"The function ${quote(name)}"
     if (name != AqePilotBytes.name) FixedSemantics.groupOf(name) match {
       case None =>
-        val near   = NearestNames.of(name, allowedFunctions)
+        val near = NearestNames.of(name, allowedFunctions)
         val advice = if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
-        val only   = "only Spark's own, unqualified, may be used, and functions of a session may not."
+        val only = "functions of a session or a catalog may not be used."
         refuse(UnknownFunction, s"$says is not built into Spark: $only$advice", at, near)
       case Some("agg_funcs") =>
         refuse(NotScalar, s"$says is an aggregate: $onlyFacts $arrayAdvice", at)
@@ -116,8 +115,8 @@ private[policy] final class TextCheck(facts: StructType) {
         refuse(NotScalar, s"$says makes rows: $onlyFacts", at)
       case _ if notPureFunctions(name) => refuse(NotPure, notPure(name), at)
       case Some("datetime_funcs")      => refuse(NotPure, TextCheck.noDates, at)
-      case _ if memoryFunctions(name) =>
-        refuse(FunctionNotAllowed, s"$says can fill the driver's memory: find a form without it.", at)
+      case _ if memoryFunctions(name)  =>
+        refuse(FunctionNotAllowed, s"$says can fill the driver's memory: write it without.", at)
       case Some(group) if !allowedGroups(group) =>
         val kinds = allowedGroups.toSeq.sorted.map(_.stripSuffix("_funcs")).mkString(", ")
         refuse(FunctionNotAllowed, s"$says is not allowed: Spark's kinds $kinds are.", at)
@@ -208,7 +207,7 @@ private[policy] object TextCheck {
     "Dates and times are not allowed: no fact is one, and Spark reads 'now', 'today' or '12:30' " +
       "by the clock, so that replay could not reproduce the answer."
 
-  private val onlyFacts   = "a policy is one scalar expression over the facts of one decision."
+  private val onlyFacts = "a policy is one scalar expression over the facts of one decision."
   private val arrayAdvice = "For arrays there are array_max, exists, filter, aggregate."
 
   private lazy val allowedFunctions = (FixedSemantics.functionNames.filter { name =>

@@ -4,13 +4,12 @@ import java.util.Locale
 
 import org.apache.spark.sql.catalyst.trees.Origin
 
-/**
- * Refuses a text that is nested too deeply before Spark's parser sees it, whose time grows with the
- * square of the nesting and worse.
- *
- * Counted are open brackets and CASEs, prefix operators in a row and lambda arrows; what stands in
- * quotes and comments is not.
- */
+/** Refuses a text that is nested too deeply before Spark's parser sees it, whose time grows with
+  * the square of the nesting and worse.
+  *
+  * Counted are open brackets and CASEs, prefix operators in a row and lambda arrows; what stands in
+  * quotes and comments is not.
+  */
 private[policy] object TextNesting {
   private val Part =
     """(?s)'(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?|`[^`]*+`?|--[^\n]*+|/\*.*?\*/|->|\w++|\S""".r
@@ -35,7 +34,7 @@ private[policy] object TextNesting {
     }
   }
 
-  private val MaxOpen  = 100
+  private val MaxOpen = 100
   private val Prefixes = Set("-", "+", "~", "!", "not")
 
   private def place(text: String, offset: Int): Origin = {
