@@ -120,7 +120,7 @@ smoke-%: .envs/spark-%/.installed
 	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/smoke)
 
 # ---- see it work
-$(if $(PATCH),,$(error SPARK=$(SPARK) is not in $(TABLE): use one of $(NEWEST) $(SMOKE)))
+$(if $(PATCH),,$(error SPARK=$(SPARK) is not in $(TABLE): use one of $(sort $(NEWEST) $(SMOKE))))
 DEMO := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $$5!="jvm")-$(VERSION).jar .envs/spark-$(PATCH)/.ready
 
 demo: $(DEMO) ## TPC-H with a skewed key, plain and with a policy, side by side
