@@ -1,0 +1,130 @@
+"""What Spark's event log says of the last query with a join: executed joins, time, decisions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aqepilot.decision import Decision
+
+_SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
+_OURS = "io.aqepilot.log.AqePilot"
+
+
+class Query(NamedTuple):
+    """A query as it was executed.
+
+    Attributes:
+        joins: The strategies of its final plan, root first.
+        seconds: From its start to its end.
+        decisions: What was decided in it.
+        largest_task_s: The longest task of the application, in seconds.
+    """
+
+    joins: tuple[str, ...]
+    seconds: float
+    decisions: tuple[Decision, ...]
+    largest_task_s: float
+
+
+def read(folder: Path) -> Query:
+    """Reads the one event log in `folder`: a file, neither compressed nor rolled.
+
+    Raises:
+        ValueError: The log has no finished query with a join.
+    """
+    events = list(_events(next(path for path in folder.iterdir() if path.is_file())))
+    started, ended, plans = _executions(events)
+    joins = {execution: tuple(_joins(plan)) for execution, plan in plans.items()}
+    finished = [e for e, found in joins.items() if found and e in ended]
+    if not finished:
+        raise ValueError(f"no finished query with a join in the event log in {folder}")
+    last = finished[-1]
+    tasks = [
+        event["Task Info"]["Finish Time"] - event["Task Info"]["Launch Time"]
+        for event in events
+        if event["Event"] == "SparkListenerTaskEnd"
+    ]
+    return Query(
+        joins[last],
+        (ended[last] - started[last]) / 1000,
+        tuple(d for d in decisions(events) if d.execution_id == last),
+        max(tasks) / 1000,
+    )
+
+
+def decisions(events: list[dict[str, Any]]) -> Iterator[Decision]:
+    """Yields the decisions among the events of a log, their fates from the closing events."""
+    fates = {
+        fate["decisionId"]: fate
+        for event in events
+        if event["Event"] == f"{_OURS}QueryClosed"
+        for fate in event["fates"]
+    }
+    for event in events:
+        if event["Event"] == f"{_OURS}Decision":
+            yield _decision(event, fates.get(event["decisionId"], {}))
+
+
+def _events(log: Path) -> Iterator[dict[str, Any]]:
+    with log.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def _executions(
+    events: list[dict[str, Any]],
+) -> tuple[dict[int, int], dict[int, int], dict[int, Any]]:
+    """Start and end in epoch milliseconds and the last plan, by execution id."""
+    started: dict[int, int] = {}
+    ended: dict[int, int] = {}
+    plans: dict[int, Any] = {}
+    for event in events:
+        name = event["Event"].removeprefix(_SQL)
+        if name == "ExecutionStart":
+            started[event["executionId"]] = event["time"]
+        elif name == "ExecutionEnd":
+            ended[event["executionId"]] = event["time"]
+        if name in ("ExecutionStart", "AdaptiveExecutionUpdate"):
+            plans[event["executionId"]] = event["sparkPlanInfo"]
+    return started, ended, plans
+
+
+def _joins(plan: dict[str, Any]) -> Iterator[str]:
+    name = re.match(r"\w+Join", plan["nodeName"])
+    if name:
+        side = re.search(r"\bBuild(?:Left|Right)\b", plan["simpleString"])
+        yield f"{name[0]} {side[0]}" if side else name[0]
+    for child in plan["children"]:
+        yield from _joins(child)
+
+
+def _decision(event: dict[str, Any], fate: dict[str, Any]) -> Decision:
+    return Decision(
+        time=datetime.fromtimestamp(event["time"] / 1000, timezone.utc),
+        decision_id=event["decisionId"],
+        session_id=event["sessionId"],
+        execution_id=event.get("executionId"),
+        fingerprint=event.get("fingerprint"),
+        point=event["point"],
+        join_id=event["joinId"],
+        side=event["side"],
+        tables=event.get("tables"),
+        facts_id=event["factsId"],
+        facts_json=event.get("facts"),
+        policy=event.get("policy"),
+        revision=event.get("revision"),
+        mode=event["mode"],
+        answer=event.get("answer"),
+        spark_answer=event.get("sparkAnswer"),
+        spark_strategy=event.get("sparkStrategy"),
+        applied=event["applied"],
+        reason=event["reason"],
+        detail=event.get("detail"),
+        asked_us=event["askedMicros"],
+        fate=fate.get("fate"),
+        final_strategy=fate.get("finalStrategy"),
+    )

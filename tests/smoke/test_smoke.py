@@ -1,0 +1,128 @@
+"""A policy under spark-submit, by settings alone, on any Spark that is supported."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from aqepilot import conf, jars
+from aqepilot.policy import Policy
+
+JOB = """
+import json, re, sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+spark.range(50000).selectExpr("id % 1000 AS k", "id AS v").write.parquet("left")
+spark.range(1000).selectExpr("id AS k", "id * 2 AS w").write.parquet("right")
+for name in ("left", "right"):
+    spark.read.parquet(name).createOrReplaceTempView(name + "_side")
+
+def run(kind):
+    df = spark.sql(f"SELECT l.k, v, w FROM left_side l {kind} JOIN right_side r ON l.k = r.k")
+    rows = sorted(tuple(row) for row in df.collect())
+    plan = df._jdf.queryExecution().executedPlan().toString().split("== Initial Plan ==")[0]
+    return {"rows": rows, "plan": plan}
+
+found = {"version": spark.version, "runs": [run("INNER"), run("LEFT")]}
+if len(sys.argv) > 1:
+    columns = "policy, answer, applied, reason, fate, final_strategy"
+    query = f"SELECT {columns} FROM aqepilot_decisions() ORDER BY decision_id"
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    found["decisions"] = [row.asDict() for row in spark.sql(query).collect()]
+    status = spark.sql("SELECT kind, name, value FROM aqepilot_status()").collect()
+    found["status"] = [list(row) for row in status]
+with open("found.json", "w") as out:
+    json.dump(found, out)
+"""
+HASH_THE_RIGHT = Policy(
+    name="smoke", dynamic_join_selection="CASE WHEN NOT side.is_left THEN 'SHUFFLE_HASH' END"
+)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
+    """The job's findings as plain Spark and with the policy; both run at once."""
+    ours = conf.settings([HASH_THE_RIGHT], str(jars.find(pyspark.__version__)))
+    folders = [tmp_path_factory.mktemp("plain"), tmp_path_factory.mktemp("policy")]
+    jobs = [_submit(folders[0], {}), _submit(folders[1], ours, "ask")]
+    outputs = [job.communicate(timeout=180)[0] for job in jobs]
+    for job, output in zip(jobs, outputs, strict=True):
+        assert job.returncode == 0, output[-5000:]
+    plain, decided = (json.loads((folder / "found.json").read_text()) for folder in folders)
+    return plain, decided
+
+
+def _submit(folder: Path, settings: dict[str, str], *job_words: str) -> subprocess.Popen[str]:
+    (folder / "job.py").write_text(JOB, encoding="utf-8")
+    home = Path(pyspark.__file__).parent
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        **settings,
+    }
+    words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    command = [str(home / "bin" / "spark-submit"), "--master", "local[1]"]
+    command += ["--driver-memory", "700m", *words, "job.py", *job_words]
+    environment = os.environ | {
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_the_jar_is_the_running_sparks(runs: tuple[dict, dict]) -> None:
+    version = runs[1]["version"]
+    assert version == pyspark.__version__
+    spark = {name: value for kind, name, value in runs[1]["status"] if kind == "spark"}
+    assert jars.minor_of(spark["built_for"]) == jars.minor_of(version) == spark["running"][:3]
+    assert [row for row in runs[1]["status"] if row[0] == "point"] == [
+        ["point", "dynamic_join_selection", "live"]
+    ]
+    assert not [row for row in runs[1]["status"] if row[0] == "problem"]
+
+
+def test_the_decision_is_in_the_executed_plan(runs: tuple[dict, dict]) -> None:
+    plain, decided = runs
+    for run in plain["runs"]:
+        assert "SortMergeJoin" in run["plan"]
+        assert "ShuffledHashJoin" not in run["plan"]
+    for run in decided["runs"]:
+        assert "SortMergeJoin" not in run["plan"]
+        assert "ShuffledHashJoin" in run["plan"]
+        assert "BuildRight" in run["plan"]
+
+
+def test_the_rows_are_plain_sparks(runs: tuple[dict, dict]) -> None:
+    plain, decided = runs
+    assert [len(run["rows"]) for run in plain["runs"]] == [50000, 50000]
+    for before, after in zip(plain["runs"], decided["runs"], strict=True):
+        assert before["rows"] == after["rows"]
+
+
+def test_the_record_says_adopted(runs: tuple[dict, dict]) -> None:
+    applied = [decision for decision in runs[1]["decisions"] if decision["applied"]]
+    assert applied
+    adopted = [decision for decision in applied if decision["fate"] == "adopted"]
+    assert len(adopted) == 2
+    for decision in adopted:
+        assert decision["policy"] == "smoke"
+        assert decision["answer"] == "SHUFFLE_HASH"
+        assert decision["final_strategy"] == "ShuffledHashJoin BuildRight"
