@@ -1,0 +1,243 @@
+package org.apache.spark.sql.aqepilot.log
+
+import java.nio.file.Files
+import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, TimeUnit}
+
+import com.codahale.metrics.MetricRegistry
+import io.aqepilot.log._
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler._
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
+import org.scalatest.BeforeAndAfterEach
+import org.scalatest.funsuite.AnyFunSuite
+
+class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
+  private var spark: SparkSession = _
+  private val seen = new ConcurrentLinkedQueue[SparkListenerEvent]
+
+  private def start(settings: (String, String)*): DecisionLog = {
+    val builder = SparkSession.builder().master("local[2]").config("spark.ui.enabled", "false")
+      .config("spark.sql.shuffle.partitions", "4")
+    spark = settings.foldLeft(builder) { case (b, (k, v)) => b.config(k, v) }.getOrCreate()
+    sc.addSparkListener(new SparkListener {
+      override def onOtherEvent(event: SparkListenerEvent): Unit = seen.add(event)
+    })
+    DecisionLog.get(sc)
+  }
+
+  private def sc: SparkContext = spark.sparkContext
+
+  override def afterEach(): Unit = {
+    DecisionLog.readFatesWith((_, _) => Nil)
+    if (spark != null) spark.stop()
+    SparkSession.clearActiveSession()
+    SparkSession.clearDefaultSession()
+    seen.clear()
+  }
+
+  private def decision(id: Long, execution: Option[Long], session: String = "s") =
+    AqePilotDecision(1, id, id, session, execution, Some("f" * 64), "p", Some(1), Some("left"),
+      Some("a ⋈ b"), s"facts$id", Some("{}"), Some("sales"), Some("0123456789ab"), "enforce",
+      Some("SHUFFLE_HASH"), None, None, applied = true, "APPLIED", None, 10.4)
+
+  private def events[T <: SparkListenerEvent](kind: Class[T]): Seq[T] = {
+    sc.listenerBus.waitUntilEmpty()
+    seen.toArray.toSeq.filter(kind.isInstance).map(kind.cast)
+  }
+  private def closed = events(classOf[AqePilotQueryClosed])
+  private def decided = events(classOf[AqePilotDecision])
+
+  /** Runs `action` with a planner strategy that decides once per execution. */
+  private def decidingAtPlanning[T](record: DecisionLog)(action: => T): T = {
+    val strategy = new org.apache.spark.sql.execution.SparkStrategy {
+      override def apply(p: org.apache.spark.sql.catalyst.plans.logical.LogicalPlan) = {
+        val execution = Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).map(_.toLong)
+        if (p.children.nonEmpty) record.decided(decision(record.nextDecisionId(), execution))
+        Nil
+      }
+    }
+    spark.experimental.extraStrategies = Seq(strategy)
+    try action
+    finally spark.experimental.extraStrategies = Nil
+  }
+
+  private def shuffled() = spark.range(0, 20000, 1, 4).selectExpr("id % 100 AS k", "id")
+    .groupBy("k").count()
+
+  test("a query with decisions is closed with its fates, its work and its time") {
+    val log = start()
+    DecisionLog.readFatesWith { (plan: SparkPlan, decisions: Seq[AqePilotDecision]) =>
+      assert(plan.toString.contains("isFinalPlan=true") && decisions.forall(_.facts.isEmpty))
+      decisions.map(d => AqePilotFate(d.decisionId, "adopted", Some("SortMergeJoin")))
+    }
+    decidingAtPlanning(log)(shuffled().collect())
+    val query = closed
+    assert(query.size == 1)
+    val q = query.head
+    assert(q.succeeded && q.error.isEmpty && q.sessionId == "s" && q.fingerprint.contains("f" * 64))
+    assert(q.taskMillis > 0 && q.cpuMillis > 0 && q.wallMillis > 0)
+    assert(q.shuffleWriteBytes > 0 && q.shuffleReadBytes > 0 && q.peakExecutionMemoryBytes > 0)
+    assert(q.failedTasks == 0 && q.droppedEvents == 0)
+    assert(q.fates.nonEmpty && q.fates.map(_.decisionId) == decided.map(_.decisionId))
+    assert(decided.forall(_.executionId.contains(q.executionId)))
+    assert(log.decisions(None).forall(_._2.exists(_.fate == "adopted")))
+  }
+
+  test("the live view has the fates of a query the moment it ended") {
+    val log = start()
+    DecisionLog.readFatesWith { (_, decisions) =>
+      Thread.sleep(300)
+      decisions.map(d => AqePilotFate(d.decisionId, "adopted", None))
+    }
+    decidingAtPlanning(log)(shuffled().collect())
+    val live = log.decisions(Some("s"))
+    assert(live.nonEmpty && live.forall(_._2.isDefined))
+    assert(log.decisions(Some("another")).isEmpty)
+  }
+
+  test("a query without decisions is not closed by us") {
+    start()
+    shuffled().collect()
+    assert(closed.isEmpty)
+  }
+
+  test("a query that fails is closed with its error, its failed tasks and no fates") {
+    val log = start("spark.sql.redaction.string.regex" -> "secret[0-9]+")
+    DecisionLog.readFatesWith((_, ds) => ds.map(d => AqePilotFate(d.decisionId, "adopted", None)))
+    spark.udf.register("boom", (_: Long) => { sys.error("secret123"); 1L })
+    decidingAtPlanning(log) {
+      intercept[Exception](spark.range(10).selectExpr("boom(id) AS x").groupBy("x").count().collect())
+    }
+    val q = closed.head
+    assert(!q.succeeded && q.failedTasks > 0 && q.fates.isEmpty)
+    assert(q.error.exists(e => e.nonEmpty && !e.contains("secret123") && e.length <= 4000))
+    assert(log.decisions(None).forall(_._2.isEmpty))
+  }
+
+  test("a reader of fates that fails, by a link error too, costs the fates only") {
+    val log = start()
+    for (fault <- Seq(new IllegalStateException("x"), new NoSuchMethodError("y"))) {
+      DecisionLog.readFatesWith((_, _) => throw fault)
+      decidingAtPlanning(log)(assert(shuffled().collect().length == 100))
+    }
+    assert(closed.size == 2 && closed.forall(q => q.succeeded && q.fates.isEmpty))
+    assert(log.counters.toMap.apply("errors.fates") == 2)
+  }
+
+  test("facts are in the event log once per execution, and in every decision of the live view") {
+    val log = start()
+    for (execution <- Seq(Some(1L), Some(2L), None); i <- 1 to 3)
+      log.decided(decision(i, execution).copy(factsId = "same", facts = Some("{\"a\":1}")))
+    assert(decided.map(_.facts.isDefined) == Seq.fill(3)(Seq(true, false, false)).flatten)
+    assert(log.decisions(None).forall(_._1.facts.contains("{\"a\":1}")))
+    assert(log.hasFacts(Some(1), "same") && !log.hasFacts(Some(3), "same"))
+  }
+
+  test("texts are redacted before they are posted or kept") {
+    val log = start("spark.sql.redaction.string.regex" -> "secret[0-9]+")
+    log.decided(decision(1, None).copy(
+      tables = Some("t_secret1"), detail = Some("x secret2"), answer = Some("secret3")))
+    log.policyLoaded(policy("sales", "CASE WHEN 'secret4' THEN 1 END", Some("secret5"), Some("secret6")))
+    val posted = decided.mkString + events(classOf[AqePilotPolicyLoaded]).mkString
+    assert(!posted.contains("secret") && posted.contains("*********(redacted)"))
+    assert(!log.decisions(None).mkString.contains("secret"))
+  }
+
+  test("a policy whose key or text matches Spark's pattern of secret settings is hidden") {
+    val log = start()
+    log.policyLoaded(policy("sales", "side.max_bytes < 64", None, None))
+    log.policyLoaded(policy("my_token", "side.max_bytes < 64", Some("w"), Some("near max_bytes")))
+    log.policyLoaded(policy("sales", "password = 'x'", None, Some("near = 'x'")))
+    val loaded = events(classOf[AqePilotPolicyLoaded])
+    val (byKey, byText) = (loaded(1), loaded(2))
+    assert(loaded.head.text == "side.max_bytes < 64")
+    val hidden = "*********(redacted)"
+    assert(Seq(byKey.text, byKey.when.get, byKey.error.get, byText.text, byText.error.get).forall(_ == hidden))
+  }
+
+  private def policy(name: String, text: String, when: Option[String], error: Option[String]) =
+    AqePilotPolicyLoaded(1, 0, "s", name, "p", "0123456789ab", text, when, "enforce", "session", "u", error)
+
+  test("decisions count by point and reason, in Spark's metrics system as here") {
+    val log = start()
+    (1 to 3).foreach(i => log.decided(decision(i, None)))
+    log.decided(decision(4, None).copy(reason = "USER_HINT"))
+    log.failed("p")
+    val counters = log.counters.toMap
+    assert(counters("decisions.p.APPLIED") == 3 && counters("decisions.p.USER_HINT") == 1)
+    assert(counters("errors") == 1 && counters("errors.p") == 1 && counters("dropped.ring") == 0)
+    val system = sc.env.metricsSystem
+    assert(system.getSourcesByName("aqepilot").size == 1)
+    val field = system.getClass.getDeclaredFields.find(_.getType == classOf[MetricRegistry]).get
+    field.setAccessible(true)
+    val sinks = field.get(system).asInstanceOf[MetricRegistry]
+    val name = s"${sc.applicationId}.driver.aqepilot"
+    assert(sinks.counter(s"$name.decisions.p.APPLIED").getCount == 3)
+    assert(sinks.getHistograms.get(s"$name.asked_us").getSnapshot.getMax == 10)
+  }
+
+  test("a SparkContext has one log, the next one has its own") {
+    val first = start()
+    assert((DecisionLog.get(sc) eq first) && DecisionLog.getActive.contains(first))
+    first.decided(decision(1, None))
+    spark.stop()
+    assert(DecisionLog.getActive.isEmpty)
+    assert(first.decisions(None).size == 1)
+    first.decided(decision(2, None))
+    val second = start()
+    assert((second ne first) && second.decisions(None).isEmpty)
+  }
+
+  test("the ring's bytes are a setting, a bad one is the default, evictions are counted") {
+    val log = start("spark.aqepilot.decisions.ring_bytes" -> "20k")
+    (1 to 200).foreach(i => log.decided(decision(i, None)))
+    val kept = log.decisions(None).size
+    assert(kept > 5 && kept < 100 && log.counters.toMap.apply("dropped.ring") == 200 - kept)
+    spark.stop()
+    val other = start("spark.aqepilot.decisions.ring_bytes" -> "lots")
+    (1 to 200).foreach(i => other.decided(decision(i, None)))
+    assert(other.decisions(None).size == 200 && other.counters.toMap.apply("errors.ring_bytes") == 1)
+  }
+
+  test("events that a full queue drops are counted, and the query says so") {
+    val log = start("spark.scheduler.listenerbus.eventqueue.capacity" -> "10")
+    val go = new CountDownLatch(1)
+    val stuck = new CountDownLatch(1)
+    DecisionLog.readFatesWith { (_, _) => stuck.countDown(); go.await(20, TimeUnit.SECONDS); Nil }
+    decidingAtPlanning(log)(spark.range(1, 5, 1, 1).groupBy().count().collect())
+    assert(stuck.await(20, TimeUnit.SECONDS))
+    (1 to 100).foreach(i => log.decided(decision(i, None)))
+    val waited = System.nanoTime()
+    log.decisions(None)
+    assert(System.nanoTime() - waited < 4L * 1000 * 1000 * 1000)
+    go.countDown()
+    sc.listenerBus.waitUntilEmpty()
+    assert(log.counters.toMap.apply("dropped.queue") > 50)
+    assert(closed.isEmpty || closed.forall(_.droppedEvents > 50))
+  }
+
+  test("executions that never end are forgotten, the oldest first, and counted") {
+    val log = start()
+    (1 to QueryRecorder.MaxQueries + 50).foreach(i => log.decided(decision(i, Some(1000000L + i))))
+    assert(log.counters.toMap.apply("dropped.queries") == 50)
+    val many = QueryRecorder.MaxDecisions
+    (1 to many).foreach(i => log.decided(decision(i, Some(5000000L))))
+    assert(log.counters.toMap.apply("dropped.queries") == 50 + QueryRecorder.MaxQueries - 1 + 1)
+  }
+
+  test("Spark's event log holds the record; what waits for the queue is not in it") {
+    val folder = Files.createTempDirectory("aqepilot-events")
+    val log = start("spark.eventLog.enabled" -> "true", "spark.eventLog.dir" -> folder.toUri.toString,
+      "spark.eventLog.rolling.enabled" -> "false", "spark.eventLog.compress" -> "false")
+    decidingAtPlanning(log)(shuffled().collect())
+    log.policyLoaded(policy("sales", "NULL", None, None))
+    log.decisions(None)
+    spark.stop()
+    val files = folder.toFile.listFiles.filter(_.isFile).filterNot(_.getName.endsWith(".crc"))
+    val lines = files.map(f => new String(Files.readAllBytes(f.toPath), "UTF-8")).mkString
+    for (event <- Seq("PolicyLoaded", "Decision", "QueryClosed"))
+      assert(lines.indexOf(s"io.aqepilot.log.AqePilot$event") > 0, event)
+    assert(!lines.contains(classOf[QueryRecorder.Barrier].getName), "a barrier was logged")
+  }
+}
