@@ -2,4 +2,5 @@
 
 from aqepilot.cli import main
 
-main(prog_name="aqepilot")
+if __name__ == "__main__":
+    main(prog_name="aqepilot")

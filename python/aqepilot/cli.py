@@ -56,11 +56,12 @@ def main() -> None:
 
 
 @main.command(
+    short_help="Print the settings for policies.",
     epilog="\b\nExamples:\n"
     '  eval "spark-submit $(aqepilot conf sales.toml) job.py"\n'
     "  aqepilot conf sales.toml --format defaults >> spark-defaults.conf\n"
     "  aqepilot conf sales.toml --format json --spark 3.5 --jar-uri s3://jars/aqepilot.jar\n"
-    "  aqepilot conf sales.toml --merge $SPARK_HOME/conf/spark-defaults.conf\n\n" + _EXIT_CODES
+    "  aqepilot conf sales.toml --merge $SPARK_HOME/conf/spark-defaults.conf\n\n" + _EXIT_CODES,
 )
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path))
 @click.option(
@@ -115,7 +116,10 @@ def conf(
         click.echo(f"# Delete {key} from {merge}: the new policy does not have it.", err=True)
 
 
-@main.command(epilog="\b\nExample:\n  aqepilot check policies/*.toml\n\n" + _EXIT_CODES)
+@main.command(
+    short_help="Check policy files, SQL included.",
+    epilog="\b\nExample:\n  aqepilot check policies/*.toml\n\n" + _EXIT_CODES,
+)
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
@@ -135,7 +139,10 @@ def check(files: Sequence[Path], as_json: bool) -> None:
     sys.exit(1 if problems else 0)
 
 
-@main.command(epilog="\b\nExample:\n  aqepilot facts dynamic_join_selection\n\n" + _EXIT_CODES)
+@main.command(
+    short_help="Show what a policy can read and answer.",
+    epilog="\b\nExample:\n  aqepilot facts dynamic_join_selection\n\n" + _EXIT_CODES,
+)
 @click.argument("point")
 @_as_json
 @_reports_errors
@@ -157,8 +164,9 @@ def facts(point: str, as_json: bool) -> None:
 
 
 @main.command(
+    short_help="List or print Spark's own rules as policies.",
     epilog="\b\nExamples:\n  aqepilot recipes\n"
-    "  aqepilot recipes dynamic_join_selection --spark 4.3 > sales.toml\n\n" + _EXIT_CODES
+    "  aqepilot recipes dynamic_join_selection --spark 4.3 > sales.toml\n\n" + _EXIT_CODES,
 )
 @click.argument("name", required=False)
 @_spark
@@ -178,7 +186,10 @@ def recipes(name: str | None, spark: str | None, as_json: bool) -> None:
         _console().print(_table(("Recipe", "What it is"), rows))
 
 
-@main.command(epilog="\b\nExample:\n  aqepilot jar --spark 3.5.6-amzn-1\n\n" + _EXIT_CODES)
+@main.command(
+    short_help="Print the path of the jar for a Spark.",
+    epilog="\b\nExample:\n  aqepilot jar --spark 3.5.6-amzn-1\n\n" + _EXIT_CODES,
+)
 @_spark
 @_scala
 @_reports_errors
@@ -190,6 +201,7 @@ def jar(spark: str | None, scala: str | None) -> None:
 
 
 @main.command(
+    short_help="Say whether aqepilot is live, and why not.",
     context_settings={"ignore_unknown_options": True},
     epilog="\b\nExamples:\n  aqepilot doctor\n"
     "  aqepilot doctor --json -- --master yarn --properties-file job.conf\n\n" + _EXIT_CODES,
@@ -220,6 +232,7 @@ def doctor(as_json: bool, submit_words: Sequence[str]) -> None:
 
 
 @main.command(
+    short_help="Run one job plain and with a policy.",
     context_settings={"ignore_unknown_options": True, "help_option_names": []},
     add_help_option=False,
 )

@@ -61,7 +61,8 @@ def submit_probe(submit_words: Sequence[str] = ()) -> dict[str, Any]:
         if line.startswith(probe.MARK):
             facts: dict[str, Any] = json.loads(line.removeprefix(probe.MARK))
             return facts
-    said = "\n".join(f"  {line}" for line in done.stderr.strip().splitlines()[-15:])
+    lines = [line for line in done.stderr.splitlines() if line and not line.startswith("\tat ")]
+    said = "\n".join(f"  {line}" for line in lines[-15:])
     hint = (
         " In cluster mode the driver's output stays on the cluster: use --deploy-mode client."
         if "cluster" in submit_words or "--deploy-mode=cluster" in submit_words

@@ -40,7 +40,7 @@ if sys.argv[1] == "live":
     little.settings(spark, little.SORT_MERGE)
     big = spark.range(0, 200000, 1, 4).selectExpr("id % 100 AS k", "id AS v")
     small = spark.range(0, 100, 1, 2).selectExpr("id AS k", "id AS w")
-    told["rows"] = big.join(small, "k").where("v + w >= 0").count()
+    told["rows"] = int(big.join(small, "k").where("v + w >= 0").count())
     told["policies"] = spark.conf.get("spark.aqepilot.policies")
     there = spark.conf.get("spark.aqepilot.policy.hash.dynamic_join_selection")
     told["text_is_whole"] = there == text
