@@ -19,7 +19,8 @@ class CasesSuite extends AnyFunSuite {
           point,
           c.get("policy").asText,
           Rehearsal.parse(point, c.get("facts").toString),
-          guards(c.get("settings")))
+          guards(c.get("settings"))
+        )
         assert(answer === text(c.get("answer")))
         assert(verdict.word === text(c.get("decision")))
         assert(verdict.reason.code === c.get("reason").asText)
@@ -30,7 +31,8 @@ class CasesSuite extends AnyFunSuite {
   private def guards(settings: JsonNode) = Guards(
     JavaUtils.byteStringAsBytes(settings.get("guard.max_broadcast_bytes").asText),
     JavaUtils.byteStringAsBytes(settings.get("guard.max_hash_build_bytes").asText),
-    settings.get("guard.growth").asText.toDouble)
+    settings.get("guard.growth").asText.toDouble
+  )
 
   private def text(node: JsonNode): Option[String] = if (node.isNull) None else Some(node.asText)
 }

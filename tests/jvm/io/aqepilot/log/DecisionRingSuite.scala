@@ -5,8 +5,30 @@ import org.scalatest.funsuite.AnyFunSuite
 class DecisionRingSuite extends AnyFunSuite {
 
   private def decision(id: Long, factsId: String = "f", facts: Option[String] = None) =
-    AqePilotDecision(1, 0, id, "s", Some(1), None, "p", Some(1), Some("left"), None, factsId, facts,
-      None, None, "enforce", None, None, None, applied = false, "NULL_ANSWER", None, 1.0)
+    AqePilotDecision(
+      1,
+      0,
+      id,
+      "s",
+      Some(1),
+      None,
+      "p",
+      Some(1),
+      Some("left"),
+      None,
+      factsId,
+      facts,
+      None,
+      None,
+      "enforce",
+      None,
+      None,
+      None,
+      applied = false,
+      "NULL_ANSWER",
+      None,
+      1.0
+    )
 
   test("stays within its bytes: the oldest go, and are counted") {
     val ring = new DecisionRing(100 * 1024)
@@ -42,7 +64,10 @@ class DecisionRingSuite extends AnyFunSuite {
     val ring = new DecisionRing(1 << 20)
     (1 to 3).foreach(i => ring.add(decision(i)))
     val before = ring.bytes
-    ring.settle(Seq(AqePilotFate(2, "adopted", Some("SortMergeJoin")), AqePilotFate(99, "adopted", None)))
+    ring.settle(Seq(
+      AqePilotFate(2, "adopted", Some("SortMergeJoin")),
+      AqePilotFate(99, "adopted", None)
+    ))
     assert(ring.bytes > before)
     assert(ring.decisions.map(_._2.map(_.fate)) == Seq(None, Some("adopted"), None))
   }

@@ -18,14 +18,16 @@ class FactsJsonSuite extends AnyFunSuite {
     .add("tables", ArrayType(StringType)).add("size_in_bytes", LongType)
     .add("bytes_by_partition_id", ArrayType(LongType)).add("non_empty_ratio", DoubleType)
     .add("num_partitions", IntegerType).add("is_left", BooleanType)
-  private val schema = new StructType().add("query", new StructType().add("description", StringType))
-    .add("side", side)
+  private val schema =
+    new StructType().add("query", new StructType().add("description", StringType))
+      .add("side", side)
 
   private def text(s: String) = UTF8String.fromString(s)
 
   private def row(bytes: ArrayData, ratio: Any = 0.5, description: String = "d") = InternalRow(
     InternalRow(text(description)),
-    InternalRow(new GenericArrayData(Array[Any](text("a"), null)), 1L << 40, bytes, ratio, 7, true))
+    InternalRow(new GenericArrayData(Array[Any](text("a"), null)), 1L << 40, bytes, ratio, 7, true)
+  )
 
   private def longs(n: Int, seed: Int = 1): Array[Long] = {
     val random = new scala.util.Random(seed)
@@ -61,12 +63,15 @@ class FactsJsonSuite extends AnyFunSuite {
   }
 
   test("up to 64 longs are plain, 65, 2,000 and 20,000 are packed and come back as they were") {
-    val plain = parsed(row(UnsafeArrayData.fromPrimitiveArray(longs(64)))).at("/side/bytes_by_partition_id")
+    val plain =
+      parsed(row(UnsafeArrayData.fromPrimitiveArray(longs(64)))).at("/side/bytes_by_partition_id")
     assert(plain.isArray && plain.size == 64)
     for {
       n <- Seq(65, 2000, 20000)
       array <- Seq[ArrayData](
-        UnsafeArrayData.fromPrimitiveArray(longs(n)), new GenericArrayData(longs(n).map(x => x: Any)))
+        UnsafeArrayData.fromPrimitiveArray(longs(n)),
+        new GenericArrayData(longs(n).map(x => x: Any))
+      )
     } {
       val packed = parsed(row(array)).at("/side/bytes_by_partition_id")
       assert(packed.get("n").asInt == n && unpacked(packed) == longs(n).toSeq)
@@ -91,12 +96,14 @@ class FactsJsonSuite extends AnyFunSuite {
     assert(base.matches("[0-9a-f]{16}"))
     assert(base == id(row(new GenericArrayData(longs(2000).map(x => x: Any)))))
     val others = Seq(
-      row(UnsafeArrayData.fromPrimitiveArray(longs(2000).updated(1999, 0L))), row(null),
+      row(UnsafeArrayData.fromPrimitiveArray(longs(2000).updated(1999, 0L))),
+      row(null),
       row(UnsafeArrayData.fromPrimitiveArray(longs(1999))),
       row(UnsafeArrayData.fromPrimitiveArray(longs(2000)), 0.25),
       row(UnsafeArrayData.fromPrimitiveArray(longs(2000)), null),
       row(UnsafeArrayData.fromPrimitiveArray(longs(2000)), description = ""),
-      row(UnsafeArrayData.fromPrimitiveArray(longs(2000)), description = "e")).map(id)
+      row(UnsafeArrayData.fromPrimitiveArray(longs(2000)), description = "e")
+    ).map(id)
     assert((base +: others).distinct.size == others.size + 1)
   }
 

@@ -8,14 +8,17 @@ import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
 class FingerprintSuite extends AnyFunSuite with BeforeAndAfterAll {
-  private val folder = Files.createTempDirectory("aqepilot-fingerprint").toUri.toString.stripSuffix("/")
+  private val folder =
+    Files.createTempDirectory("aqepilot-fingerprint").toUri.toString.stripSuffix("/")
   private lazy val spark = SparkSession.builder().master("local[1]")
     .config("spark.ui.enabled", "false").config("spark.sql.warehouse.dir", s"$folder/warehouse")
     .getOrCreate()
 
   override def beforeAll(): Unit = {
-    spark.sql("CREATE TABLE sales (id BIGINT, item INT, price DECIMAL(7,2), day DATE, note STRING) " +
-      "USING parquet PARTITIONED BY (day)")
+    spark.sql(
+      "CREATE TABLE sales (id BIGINT, item INT, price DECIMAL(7,2), day DATE, note STRING) " +
+        "USING parquet PARTITIONED BY (day)"
+    )
     spark.sql("CREATE TABLE returns (id BIGINT, item INT, day DATE) USING parquet")
     spark.sql("CREATE VIEW big_sales AS SELECT id, item, price FROM sales WHERE price > 100")
   }
@@ -35,7 +38,8 @@ class FingerprintSuite extends AnyFunSuite with BeforeAndAfterAll {
   }
   private def of(sql: String): String = text(spark.sql(sql))
 
-  private def same(queries: String*): Unit = queries.tail.foreach(q => assert(of(q) == of(queries.head)))
+  private def same(queries: String*): Unit =
+    queries.tail.foreach(q => assert(of(q) == of(queries.head)))
   private def different(queries: String*): Unit = {
     val texts = queries.map(of)
     assert(texts.distinct.size == texts.size, texts.mkString("\n---\n"))
@@ -44,64 +48,110 @@ class FingerprintSuite extends AnyFunSuite with BeforeAndAfterAll {
   test("literals, and what is computed of them, do not count") {
     same(
       "SELECT id + 1 FROM sales WHERE day = DATE '2026-11-20' AND price > 1.5 AND note LIKE 'a%' LIMIT 10",
-      "SELECT id + 12345678901 FROM sales WHERE day = '2026-11-21' AND price > 100 AND note LIKE 'b' LIMIT 5")
-    same("SELECT * FROM sales WHERE day > date_sub(DATE '2026-11-20', 7)",
+      "SELECT id + 12345678901 FROM sales WHERE day = '2026-11-21' AND price > 100 AND note LIKE 'b' LIMIT 5"
+    )
+    same(
+      "SELECT * FROM sales WHERE day > date_sub(DATE '2026-11-20', 7)",
       "SELECT * FROM sales WHERE day > DATE '2026-11-20' - INTERVAL 3 DAYS",
-      "SELECT * FROM sales WHERE day > '2026-01-01'")
+      "SELECT * FROM sales WHERE day > '2026-01-01'"
+    )
     same("SELECT * FROM sales WHERE price = -1", "SELECT * FROM sales WHERE price = 1")
     same("SELECT * FROM VALUES (1, 'a'), (2, 'b') v(k, w)", "SELECT * FROM VALUES (3, 'c') v(k, w)")
-    different("SELECT * FROM sales WHERE day > date_sub(current_date(), 7)",
-      "SELECT * FROM sales WHERE day > '2026-11-20'")
+    different(
+      "SELECT * FROM sales WHERE day > date_sub(current_date(), 7)",
+      "SELECT * FROM sales WHERE day > '2026-11-20'"
+    )
   }
 
   test("the length of an IN list does not count, what is in question does") {
-    same("SELECT * FROM sales WHERE item IN (1, 2)", "SELECT * FROM sales WHERE item IN (3, 4, 5, 6, 7)")
-    different("SELECT * FROM sales WHERE item IN (1, 2)", "SELECT * FROM sales WHERE id IN (1, 2)",
-      "SELECT * FROM sales WHERE item NOT IN (1, 2)", "SELECT * FROM sales WHERE item IN (1, id)")
+    same(
+      "SELECT * FROM sales WHERE item IN (1, 2)",
+      "SELECT * FROM sales WHERE item IN (3, 4, 5, 6, 7)"
+    )
+    different(
+      "SELECT * FROM sales WHERE item IN (1, 2)",
+      "SELECT * FROM sales WHERE id IN (1, 2)",
+      "SELECT * FROM sales WHERE item NOT IN (1, 2)",
+      "SELECT * FROM sales WHERE item IN (1, id)"
+    )
   }
 
   test("names of columns and subqueries do not count, nor do expression ids") {
-    same("SELECT id AS a, sum(price) AS b FROM sales s GROUP BY id",
+    same(
+      "SELECT id AS a, sum(price) AS b FROM sales s GROUP BY id",
       "SELECT id AS x, sum(price) AS y FROM sales GROUP BY 1",
-      "SELECT t.id, sum(t.price) FROM (SELECT * FROM sales) t GROUP BY t.id")
+      "SELECT t.id, sum(t.price) FROM (SELECT * FROM sales) t GROUP BY t.id"
+    )
     val q = "SELECT a.id FROM sales a JOIN sales b ON a.id = b.item"
     assert(of(q) == of(q))
     assert(of(q) != of("SELECT a.id FROM sales a JOIN sales b ON b.id = a.item"))
   }
 
   test("a view is what it stands for") {
-    val inlined = "SELECT item, count(*) FROM (SELECT id, item, price FROM sales WHERE price > 7) v GROUP BY item"
-    spark.sql("CREATE OR REPLACE TEMP VIEW temp_sales AS SELECT id, item, price FROM sales WHERE price > 9")
-    same("SELECT item, count(*) FROM big_sales GROUP BY item", inlined,
-      "SELECT item, count(*) FROM temp_sales GROUP BY item")
-    spark.table("sales").where("price > 3").select("id", "item", "price").createOrReplaceTempView("df_sales")
+    val inlined =
+      "SELECT item, count(*) FROM (SELECT id, item, price FROM sales WHERE price > 7) v GROUP BY item"
+    spark.sql(
+      "CREATE OR REPLACE TEMP VIEW temp_sales AS SELECT id, item, price FROM sales WHERE price > 9"
+    )
+    same(
+      "SELECT item, count(*) FROM big_sales GROUP BY item",
+      inlined,
+      "SELECT item, count(*) FROM temp_sales GROUP BY item"
+    )
+    spark.table("sales").where("price > 3").select(
+      "id",
+      "item",
+      "price"
+    ).createOrReplaceTempView("df_sales")
     same(inlined, "SELECT item, count(*) FROM df_sales GROUP BY item")
   }
 
   test("a common table expression is told by what it says, not by its name") {
-    same("WITH x AS (SELECT item FROM sales WHERE id > 1) SELECT * FROM x a JOIN x b ON a.item = b.item",
-      "WITH y AS (SELECT item FROM sales WHERE id > 2) SELECT * FROM y a JOIN y b ON a.item = b.item")
-    different("WITH x AS (SELECT item FROM sales) SELECT * FROM x a JOIN x b ON a.item = b.item",
-      "WITH x AS (SELECT item FROM returns) SELECT * FROM x a JOIN x b ON a.item = b.item")
+    same(
+      "WITH x AS (SELECT item FROM sales WHERE id > 1) SELECT * FROM x a JOIN x b ON a.item = b.item",
+      "WITH y AS (SELECT item FROM sales WHERE id > 2) SELECT * FROM y a JOIN y b ON a.item = b.item"
+    )
+    different(
+      "WITH x AS (SELECT item FROM sales) SELECT * FROM x a JOIN x b ON a.item = b.item",
+      "WITH x AS (SELECT item FROM returns) SELECT * FROM x a JOIN x b ON a.item = b.item"
+    )
   }
 
   test("tables, join types, conditions, grouping, order and hints count") {
-    different("SELECT id FROM sales", "SELECT id FROM returns", "SELECT item FROM sales",
-      "SELECT DISTINCT id FROM sales", "SELECT id FROM sales ORDER BY id",
-      "SELECT id FROM sales ORDER BY id DESC", "SELECT id FROM sales UNION ALL SELECT id FROM sales",
-      "SELECT id FROM sales EXCEPT SELECT id FROM sales", "SELECT id FROM sales WHERE item IS NULL")
+    different(
+      "SELECT id FROM sales",
+      "SELECT id FROM returns",
+      "SELECT item FROM sales",
+      "SELECT DISTINCT id FROM sales",
+      "SELECT id FROM sales ORDER BY id",
+      "SELECT id FROM sales ORDER BY id DESC",
+      "SELECT id FROM sales UNION ALL SELECT id FROM sales",
+      "SELECT id FROM sales EXCEPT SELECT id FROM sales",
+      "SELECT id FROM sales WHERE item IS NULL"
+    )
     val from = "SELECT s.id FROM sales s"
-    different(s"$from JOIN returns r ON s.id = r.id", s"$from LEFT JOIN returns r ON s.id = r.id",
-      s"$from JOIN returns r ON s.item = r.item", s"$from JOIN returns r ON s.id = r.id AND s.day < r.day",
-      s"$from LEFT SEMI JOIN returns r ON s.id = r.id", s"$from WHERE id IN (SELECT id FROM returns)",
+    different(
+      s"$from JOIN returns r ON s.id = r.id",
+      s"$from LEFT JOIN returns r ON s.id = r.id",
+      s"$from JOIN returns r ON s.item = r.item",
+      s"$from JOIN returns r ON s.id = r.id AND s.day < r.day",
+      s"$from LEFT SEMI JOIN returns r ON s.id = r.id",
+      s"$from WHERE id IN (SELECT id FROM returns)",
       s"$from WHERE EXISTS (SELECT 1 FROM returns r WHERE r.id = s.id)",
       s"$from WHERE EXISTS (SELECT 1 FROM returns r WHERE r.item = s.id)",
-      "SELECT /*+ BROADCAST(r) */ s.id FROM sales s JOIN returns r ON s.id = r.id")
-    different("SELECT count(id) FROM sales", "SELECT count(DISTINCT id) FROM sales",
-      "SELECT count(id) FILTER (WHERE item > 1) FROM sales", "SELECT sum(id) FROM sales",
-      "SELECT count(id) FROM sales GROUP BY item", "SELECT count(id) FROM sales GROUP BY ROLLUP(item)",
+      "SELECT /*+ BROADCAST(r) */ s.id FROM sales s JOIN returns r ON s.id = r.id"
+    )
+    different(
+      "SELECT count(id) FROM sales",
+      "SELECT count(DISTINCT id) FROM sales",
+      "SELECT count(id) FILTER (WHERE item > 1) FROM sales",
+      "SELECT sum(id) FROM sales",
+      "SELECT count(id) FROM sales GROUP BY item",
+      "SELECT count(id) FROM sales GROUP BY ROLLUP(item)",
       "SELECT count(id) OVER (PARTITION BY item) FROM sales",
-      "SELECT cast(id AS int) FROM sales", "SELECT cast(id AS string) FROM sales")
+      "SELECT cast(id AS int) FROM sales",
+      "SELECT cast(id AS string) FROM sales"
+    )
   }
 
   test("files are told by format and root, without partitions, dates and run ids") {
@@ -163,7 +213,8 @@ class FingerprintSuite extends AnyFunSuite with BeforeAndAfterAll {
         |ORDER BY revenue DESC LIMIT 10""".stripMargin -> "3a35452b3f6b",
       """WITH x AS (SELECT item, day, nvl(note, 'none') AS n FROM sales)
         |SELECT a.item, a.n, CASE WHEN exists(array(a.item), i -> i > 1) THEN upper(b.n) ELSE NULLIF(b.n, 'z') END
-        |FROM x a JOIN x b ON a.item = b.item AND year(a.day) = year(b.day)""".stripMargin -> "8e9e3be75e16")
+        |FROM x a JOIN x b ON a.item = b.item AND year(a.day) = year(b.day)""".stripMargin -> "8e9e3be75e16"
+    )
     assert(known.map(k => Fingerprint.sha256(of(k._1)).take(12)) == known.map(_._2))
   }
 }

@@ -7,20 +7,19 @@ import org.apache.spark.sql.catalyst.FunctionIdentifier
 
 import io.aqepilot.policy.AqePilotBytes
 
-/**
- * The Spark SQL extension: `spark.sql.extensions=io.aqepilot.AqePilotExtension`.
- *
- * {{{
- *   analysed -> optimised plan
- *      | planner strategy          JoinIdentity            names each join, keeps the user's hint; plans nothing
- *      v
- *   physical plan -> stages run -> a stage finishes -> re-plan:
- *      | AQE logical rule          SelectJoinDynamically   dynamic_join_selection, after Spark's own rule
- *      | stage preparation         PlannedJoins            notes what the re-plan would run; changes nothing
- *      v
- *   adopted or refused by cost -> ... -> final plan -> fates (listener)
- * }}}
- */
+/** The Spark SQL extension: `spark.sql.extensions=io.aqepilot.AqePilotExtension`.
+  *
+  * {{{
+  *   analysed -> optimised plan
+  *      | planner strategy          JoinIdentity            names each join, keeps the user's hint; plans nothing
+  *      v
+  *   physical plan -> stages run -> a stage finishes -> re-plan:
+  *      | AQE logical rule          SelectJoinDynamically   dynamic_join_selection, after Spark's own rule
+  *      | stage preparation         PlannedJoins            notes what the re-plan would run; changes nothing
+  *      v
+  *   adopted or refused by cost -> ... -> final plan -> fates (listener)
+  * }}}
+  */
 class AqePilotExtension extends SparkSessionExtensionsProvider {
 
   override def apply(extensions: SparkSessionExtensions): Unit = Start {
@@ -28,7 +27,12 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
     extensions.injectRuntimeOptimizerRule(_ => SelectJoinDynamically)
     extensions.injectQueryStagePrepRule(_ => PlannedJoins)
     extensions.injectFunction(
-      (FunctionIdentifier(AqePilotBytes.name), AqePilotBytes.info, args => AqePilotBytes.build(args.toSeq)))
+      (
+        FunctionIdentifier(AqePilotBytes.name),
+        AqePilotBytes.info,
+        args => AqePilotBytes.build(args.toSeq)
+      )
+    )
     SqlFunctions.all.foreach { f =>
       extensions.injectTableFunction((f.identifier, f.info, args => f.build(args.toSeq)))
     }

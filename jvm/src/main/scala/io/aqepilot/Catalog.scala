@@ -7,10 +7,9 @@ import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import io.aqepilot.decision.{DecisionPoint, DecisionPoints, Fate, Problem, Reason}
 import io.aqepilot.policy.AqePilotBytes
 
-/**
- * All names that a user may meet, with their meanings, as JSON: `python/aqepilot/catalog.json` is its output,
- * from which the command line and the docs are made.
- */
+/** All names that a user may meet, with their meanings, as JSON: `python/aqepilot/catalog.json` is its output,
+  * from which the command line and the docs are made.
+  */
 object Catalog {
 
   private val mapper = new ObjectMapper()
@@ -40,7 +39,10 @@ object Catalog {
   }
 
   private def point(node: ObjectNode, p: DecisionPoint): Unit = {
-    node.put("name", p.name).put("built_in", p.builtIn).put("asked", p.asked).put("summary", p.summary)
+    node.put(
+      "name",
+      p.name
+    ).put("built_in", p.builtIn).put("asked", p.asked).put("summary", p.summary)
     val decision = node.putObject("decision").put("type", p.answer.catalogString)
     pairs(decision.putArray("words"), "word", p.words.map(w => w.word -> w.meaning))
     val facts = node.putArray("facts")
@@ -59,7 +61,8 @@ object Catalog {
       valueType: String,
       default: String,
       where: String,
-      meaning: String): Unit =
+      meaning: String
+  ): Unit =
     to.addObject()
       .put("key", key)
       .put("type", valueType)

@@ -19,7 +19,8 @@ object CommonFacts {
       "fingerprint",
       StringType,
       "SHA-256 of the analysed plan without literals: the same recurring query has the same " +
-        "fingerprint on any day and driver; null outside an execution"),
+        "fingerprint on any day and driver; null outside an execution"
+    ),
     fact("description", StringType, "the job description (SparkContext.setJobDescription)"),
     fact("app_name", StringType, "spark.app.name"),
     fact("app_id", StringType, "the application's id"),
@@ -33,34 +34,41 @@ object CommonFacts {
     fact(
       "auto_broadcast_join_threshold",
       LongType,
-      "spark.sql.autoBroadcastJoinThreshold, bytes; -1 = never"),
+      "spark.sql.autoBroadcastJoinThreshold, bytes; -1 = never"
+    ),
     fact(
       "adaptive_auto_broadcast_join_threshold",
       LongType,
-      "spark.sql.adaptive.autoBroadcastJoinThreshold, bytes; null when not set"),
+      "spark.sql.adaptive.autoBroadcastJoinThreshold, bytes; null when not set"
+    ),
     fact(
       "non_empty_partition_ratio_for_broadcast_join",
       DoubleType,
-      "spark.sql.adaptive.nonEmptyPartitionRatioForBroadcastJoin"),
+      "spark.sql.adaptive.nonEmptyPartitionRatioForBroadcastJoin"
+    ),
     fact(
       "max_shuffled_hash_join_local_map_threshold",
       LongType,
-      "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold, bytes"),
+      "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold, bytes"
+    ),
     fact(
       "advisory_partition_size_in_bytes",
       LongType,
-      "spark.sql.adaptive.advisoryPartitionSizeInBytes, bytes"),
+      "spark.sql.adaptive.advisoryPartitionSizeInBytes, bytes"
+    ),
     fact(
       "coalesce_partitions_parallelism_first",
       BooleanType,
-      "spark.sql.adaptive.coalescePartitions.parallelismFirst"),
+      "spark.sql.adaptive.coalescePartitions.parallelismFirst"
+    ),
     fact("prefer_sort_merge_join", BooleanType, "spark.sql.join.preferSortMergeJoin"),
     fact("shuffled_hash_join_factor", IntegerType, "spark.sql.shuffledHashJoinFactor"),
     fact("shuffle_partitions", IntegerType, "spark.sql.shuffle.partitions"),
     fact(
       "convert_sort_merge_join_to_shuffled_hash_join_enabled",
       BooleanType,
-      "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin.enabled; null before Spark 4.3")
+      "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin.enabled; null before Spark 4.3"
+    )
   )
 
   val cluster: StructField = group(

@@ -8,12 +8,11 @@ final case class Word(word: String, meaning: String)
 /** A class, and optionally a method of it, that a point needs of the running Spark. */
 final case class Need(className: String, method: Option[String] = None)
 
-/**
- * A place where Spark chooses and a policy may choose instead.
- *
- * Adding a point is one object that extends this trait, one row in [[DecisionPoints]] and one file in
- * `tests/cases`.
- */
+/** A place where Spark chooses and a policy may choose instead.
+  *
+  * Adding a point is one object that extends this trait, one row in [[DecisionPoints]] and one file in
+  * `tests/cases`.
+  */
 trait DecisionPoint {
 
   /** Name in settings, files and records, e.g. `dynamic_join_selection`. */
@@ -57,7 +56,7 @@ object DecisionPoints {
     schema.fields.toSeq.flatMap { field =>
       field.dataType match {
         case nested: StructType => leaves(nested, s"$prefix${field.name}.")
-        case _ => Seq((prefix + field.name, field))
+        case _                  => Seq((prefix + field.name, field))
       }
     }
 }

@@ -4,12 +4,11 @@ import org.apache.spark.sql.types._
 
 import CommonFacts.{fact, group}
 
-/**
- * Which strategy a join of finished shuffles gets, asked per side.
- *
- * Stands beside Spark's `DynamicJoinSelection` (3.5 to 4.2) and, on 4.3, `DemoteBroadcastHashJoin` with
- * `ConvertSortMergeJoinToShuffledHashJoin`.
- */
+/** Which strategy a join of finished shuffles gets, asked per side.
+  *
+  * Stands beside Spark's `DynamicJoinSelection` (3.5 to 4.2) and, on 4.3, `DemoteBroadcastHashJoin` with
+  * `ConvertSortMergeJoinToShuffledHashJoin`.
+  */
 object DynamicJoinSelectionPoint extends DecisionPoint {
 
   override val name: String = "dynamic_join_selection"
@@ -32,16 +31,22 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
   val NoBroadcastHash = "NO_BROADCAST_HASH"
 
   override val words: Seq[Word] = Seq(
-    Word(Broadcast, "broadcast this side and build the hash table of a broadcast hash join from it"),
+    Word(
+      Broadcast,
+      "broadcast this side and build the hash table of a broadcast hash join from it"
+    ),
     Word(
       ShuffleHash,
-      "shuffled hash join that builds from this side, even where Spark would broadcast by size"),
+      "shuffled hash join that builds from this side, even where Spark would broadcast by size"
+    ),
     Word(
       PreferShuffleHash,
-      "shuffled hash join that builds from this side, unless Spark broadcasts a side by its size"),
+      "shuffled hash join that builds from this side, unless Spark broadcasts a side by its size"
+    ),
     Word(
       ShuffleMerge,
-      "sort-merge join, neither broadcast by size nor converted to a shuffled hash join"),
+      "sort-merge join, neither broadcast by size nor converted to a shuffled hash join"
+    ),
     Word(NoBroadcastHash, "this side is not broadcast by its size; all else is Spark's choice")
   )
 
@@ -53,7 +58,8 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
       "is_plain_stage",
       BooleanType,
       "whether nothing stands between the shuffle and the join (Spark's own rule looks at these " +
-        "only); null when there is no shuffle beneath"),
+        "only); null when there is no shuffle beneath"
+    ),
     fact("is_broadcast", BooleanType, "whether it is a broadcast stage already"),
     fact("size_in_bytes", LongType, "rows' size, uncompressed, bytes; measured for a plain stage"),
     fact("row_count", LongType, "rows; measured for a plain stage, null when not known"),
@@ -62,12 +68,14 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
     fact(
       "bytes_by_partition_id",
       ArrayType(LongType),
-      "shuffle bytes (compressed) of each partition, as MapOutputStatistics has them"),
+      "shuffle bytes (compressed) of each partition, as MapOutputStatistics has them"
+    ),
     fact(
       "bytes_are_exact",
       BooleanType,
       "false above spark.shuffle.minNumPartitionsToHighlyCompress partitions, where Spark reports " +
-        "averages for small blocks"),
+        "averages for small blocks"
+    ),
     fact("shuffle_bytes", LongType, "sum of bytes_by_partition_id"),
     fact("max_bytes", LongType, "largest of bytes_by_partition_id"),
     fact("median_bytes", LongType, "median of bytes_by_partition_id, at least 1 (Utils.median)"),
@@ -76,7 +84,8 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
     fact(
       "can_shuffle_hash",
       BooleanType,
-      "whether the join's type and keys let a shuffled hash join build from this side")
+      "whether the join's type and keys let a shuffled hash join build from this side"
+    )
   )
 
   override val facts: StructType = StructType(
@@ -91,10 +100,15 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
         fact(
           "type",
           StringType,
-          "INNER, CROSS, LEFT OUTER, RIGHT OUTER, FULL OUTER, LEFT SEMI, LEFT ANTI or EXISTENCE"),
+          "INNER, CROSS, LEFT OUTER, RIGHT OUTER, FULL OUTER, LEFT SEMI, LEFT ANTI or EXISTENCE"
+        ),
         fact("key_count", IntegerType, "number of equality keys"),
         fact("key_types", ArrayType(StringType), "SQL types of the keys, e.g. bigint"),
-        fact("keys_are_orderable", BooleanType, "whether the keys can be sorted, for a sort-merge join"),
+        fact(
+          "keys_are_orderable",
+          BooleanType,
+          "whether the keys can be sorted, for a sort-merge join"
+        ),
         fact("has_condition", BooleanType, "whether there is a condition beside the equality keys"),
         fact("left_hint", StringType, "the user's strategy hint on the left side, in Spark's word"),
         fact("right_hint", StringType, "the user's strategy hint on the right side")
@@ -107,14 +121,17 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
         fact(
           "hint",
           StringType,
-          "what Spark's own rule says to this side, given the user's hints only; null = nothing"),
+          "what Spark's own rule says to this side, given the user's hints only; null = nothing"
+        ),
         fact(
           "conversion",
           StringType,
           "4.3: side (LEFT, RIGHT) that Spark would build from if it turned a sort-merge join here " +
-            "into a shuffled hash join, NONE if it would not; null when not predictable and before 4.3")
+            "into a shuffled hash join, NONE if it would not; null when not predictable and before 4.3"
+        )
       )
-    ))
+    )
+  )
 
   override val answer: DataType = StringType
 
@@ -123,6 +140,9 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
     Need("org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec", Some("mapStats")),
     Need("org.apache.spark.MapOutputStatistics", Some("bytesByPartitionId")),
     Need("org.apache.spark.sql.catalyst.plans.logical.JoinHint", Some("leftHint")),
-    Need("org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper", Some("canBuildBroadcastLeft"))
+    Need(
+      "org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper",
+      Some("canBuildBroadcastLeft")
+    )
   ) ++ org.apache.spark.sql.aqepilot.rewrite.SparkJoinRules.needs
 }

@@ -10,7 +10,7 @@ final class FactsRow(schema: StructType, row: InternalRow) {
 
   def long(path: String): Option[Long] = at(path).map {
     case n: Int => n.toLong
-    case n: Long => n
+    case n      => n.asInstanceOf[Long]
   }
 
   def isTrue(path: String): Boolean = at(path).contains(true)
@@ -28,7 +28,7 @@ final class FactsRow(schema: StructType, row: InternalRow) {
       value = current.get(ordinal, dataType)
       value match {
         case nested: InternalRow => current = nested
-        case _ => current = null
+        case _                   => current = null
       }
       i += 1
     }
@@ -51,5 +51,6 @@ private object FactsRow {
           current = struct(ordinal).dataType
           (ordinal, current)
         }
-      })
+      }
+    )
 }

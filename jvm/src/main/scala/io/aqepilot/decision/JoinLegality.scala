@@ -2,34 +2,31 @@ package io.aqepilot.decision
 
 import DynamicJoinSelectionPoint._
 
-/**
- * What a policy may not exceed, resolved for one query.
- *
- * @param maxBroadcastBytes
- *   uncompressed bytes of a side that is broadcast
- * @param maxHashBuildBytes
- *   bytes of memory of one task's hash table
- * @param growth
- *   bytes of a hash table per uncompressed byte of its rows
- */
+/** What a policy may not exceed, resolved for one query.
+  *
+  * @param maxBroadcastBytes
+  *   uncompressed bytes of a side that is broadcast
+  * @param maxHashBuildBytes
+  *   bytes of memory of one task's hash table
+  * @param growth
+  *   bytes of a hash table per uncompressed byte of its rows
+  */
 final case class Guards(maxBroadcastBytes: Long, maxHashBuildBytes: Long, growth: Double)
 
 /** What is made of an answer: the word to put into the plan, if any, and why. */
 final case class Verdict(word: Option[String], reason: Reason, detail: Option[String] = None)
 
-/**
- * Which answers at `dynamic_join_selection` are legal, from the facts alone.
- *
- * Spark ignores a hint that a join does not admit, with a warning at best; here each has its reason. The guard
- * rails keep a policy from failing a query; an answer that is also Spark's own passes them, for Spark would do
- * it anyway.
- */
+/** Which answers at `dynamic_join_selection` are legal, from the facts alone.
+  *
+  * Spark ignores a hint that a join does not admit, with a warning at best; here each has its reason. The guard
+  * rails keep a policy from failing a query; an answer that is also Spark's own passes them, for Spark would do
+  * it anyway.
+  */
 object JoinLegality {
 
-  /**
-   * Rows that a broadcast relation can hold: `BytesToBytesMap.MAX_CAPACITY / 1.5`
-   * (BroadcastExchangeExec.maxBroadcastRows, for keys other than a single bigint).
-   */
+  /** Rows that a broadcast relation can hold: `BytesToBytesMap.MAX_CAPACITY / 1.5`
+    * (BroadcastExchangeExec.maxBroadcastRows, for keys other than a single bigint).
+    */
   val MaxBroadcastRows: Long = ((1L << 29) / 1.5).toLong
 
   private val MinPartitionBytes = 1L << 20
@@ -45,7 +42,8 @@ object JoinLegality {
     if (!words.exists(_.word == answer)) {
       refused(
         Reason.UnknownWord,
-        s"'${answer.take(60)}' is not one of ${words.map(_.word).mkString(", ")}")
+        s"'${answer.take(60)}' is not one of ${words.map(_.word).mkString(", ")}"
+      )
     } else if (userHint(facts).isDefined) {
       refused(Reason.UserHint, s"the query says ${userHint(facts).get}")
     } else if (facts.isTrue("other.is_broadcast")) {
@@ -53,16 +51,17 @@ object JoinLegality {
     } else {
       val sparksOwn = facts.string("spark.hint").contains(answer)
       answer match {
-        case Broadcast if !facts.isTrue("side.can_broadcast") => notAdmitted("broadcast")
-        case NoBroadcastHash if !facts.isTrue("side.can_broadcast") => notAdmitted("broadcast anyway")
+        case Broadcast if !facts.isTrue("side.can_broadcast")       => notAdmitted("broadcast")
+        case NoBroadcastHash if !facts.isTrue("side.can_broadcast") =>
+          notAdmitted("broadcast anyway")
         case ShuffleHash | PreferShuffleHash if !facts.isTrue("side.can_shuffle_hash") =>
           notAdmitted("build a hash table from")
         case ShuffleMerge if !facts.isTrue("join.keys_are_orderable") =>
           refused(Reason.NotAdmitted, "SHUFFLE_MERGE: the join keys' types cannot be sorted")
-        case _ if sparksOwn => accepted
-        case Broadcast => broadcastGuard(facts, guards).getOrElse(accepted)
+        case _ if sparksOwn                  => accepted
+        case Broadcast                       => broadcastGuard(facts, guards).getOrElse(accepted)
         case ShuffleHash | PreferShuffleHash => hashGuard(facts, guards).getOrElse(accepted)
-        case _ => accepted
+        case _                               => accepted
       }
     }
   }
@@ -83,13 +82,18 @@ object JoinLegality {
           Reason.GuardBroadcastBytes,
           Some(
             s"${bytes.getOrElse("unknown")} bytes are more than the ${guards.maxBroadcastBytes} of " +
-              "spark.aqepilot.guard.max_broadcast_bytes")))
+              "spark.aqepilot.guard.max_broadcast_bytes"
+          )
+        )
+      )
     else if (rows.exists(_ > MaxBroadcastRows))
       Some(
         Verdict(
           None,
           Reason.GuardBroadcastRows,
-          Some(s"${rows.get} rows are more than the $MaxBroadcastRows that Spark can broadcast")))
+          Some(s"${rows.get} rows are more than the $MaxBroadcastRows that Spark can broadcast")
+        )
+      )
     else None
   }
 
@@ -104,18 +108,20 @@ object JoinLegality {
           Some(
             s"a task's hash table would take about ${needed.getOrElse("an unknown number of")} bytes, " +
               s"more than the ${guards.maxHashBuildBytes} of " +
-              "spark.aqepilot.guard.max_hash_build_bytes")))
+              "spark.aqepilot.guard.max_hash_build_bytes"
+          )
+        )
+      )
   }
 
-  /**
-   * Memory of the largest hash table that one task would build from the side.
-   *
-   * The largest partition, or what coalescing may make of several; as rows, uncompressed (by the ratio of
-   * rows' bytes to shuffle bytes, at least 1); times the growth of rows in a hash table.
-   *
-   * Worked example: 64 MiB in the largest partition, 300 MiB in all that hold 900 MiB of rows, growth 2.0,
-   * give 64 * 3 * 2 = 384 MiB.
-   */
+  /** Memory of the largest hash table that one task would build from the side.
+    *
+    * The largest partition, or what coalescing may make of several; as rows, uncompressed (by the ratio of
+    * rows' bytes to shuffle bytes, at least 1); times the growth of rows in a hash table.
+    *
+    * Worked example: 64 MiB in the largest partition, 300 MiB in all that hold 900 MiB of rows, growth 2.0,
+    * give 64 * 3 * 2 = 384 MiB.
+    */
   def hashBuildBytes(facts: FactsRow, growth: Double): Option[Long] =
     for {
       largest <- facts.long("side.max_bytes")
@@ -126,30 +132,29 @@ object JoinLegality {
         if (facts.isTrue("conf.coalesce_partitions_parallelism_first"))
           math.max(
             MinPartitionBytes,
-            total / math.max(1L, facts.long("cluster.default_parallelism").getOrElse(1L)))
+            total / math.max(1L, facts.long("cluster.default_parallelism").getOrElse(1L))
+          )
         else facts.long("conf.advisory_partition_size_in_bytes").getOrElse(total)
       val compressed = math.max(largest, math.min(total, target))
       val ratio = if (total > 0) math.max(1.0, rows.toDouble / total) else 1.0
       (compressed * ratio * growth).toLong
     }
 
-  /**
-   * The order of Spark's join hints (JoinSelection): a higher one wins over the other side's; those of rank 1
-   * go together.
-   */
+  /** The order of Spark's join hints (JoinSelection): a higher one wins over the other side's; those of rank 1
+    * go together.
+    */
   def rank(word: String): Int = word match {
-    case Broadcast => 4
+    case Broadcast    => 4
     case ShuffleMerge => 3
-    case ShuffleHash => 2
-    case _ => 1
+    case ShuffleHash  => 2
+    case _            => 1
   }
 
-  /**
-   * Whether a side's word loses to the other side's, and why.
-   *
-   * @param otherIsSmaller
-   *   whether Spark would build from the other side of the two
-   */
+  /** Whether a side's word loses to the other side's, and why.
+    *
+    * @param otherIsSmaller
+    *   whether Spark would build from the other side of the two
+    */
   def loses(word: String, other: Option[String], otherIsSmaller: Boolean): Option[Reason] =
     other.flatMap { o =>
       val bothBuild = Seq(Broadcast, ShuffleHash, PreferShuffleHash).contains(word)

@@ -1,17 +1,17 @@
 package io.aqepilot.decision
 
-/**
- * Why a decision took effect or not: a stable code and, in the record, its detail.
- *
- * Codes are added, never renamed: teams read months of logs.
- */
+/** Why a decision took effect or not: a stable code and, in the record, its detail.
+  *
+  * Codes are added, never renamed: teams read months of logs.
+  */
 final case class Reason(code: String, meaning: String)
 
 object Reason {
   val Applied: Reason = Reason("APPLIED", "the policy's answer was put into the plan")
   val Shadow: Reason =
     Reason("SHADOW", "the policy is in shadow mode: asked and recorded, the plan is Spark's")
-  val NullAnswer: Reason = Reason("NULL_ANSWER", "no policy had an answer: Spark's own rule decides")
+  val NullAnswer: Reason =
+    Reason("NULL_ANSWER", "no policy had an answer: Spark's own rule decides")
   val UserHint: Reason = Reason("USER_HINT", "the query's author gave a join hint, which wins")
   val UnknownWord: Reason =
     Reason("UNKNOWN_WORD", "the answer is not a word of this point's vocabulary")
@@ -23,22 +23,26 @@ object Reason {
     Reason("GUARD_BROADCAST_ROWS", "the side has more rows than Spark can broadcast")
   val GuardHashBuildBytes: Reason = Reason(
     "GUARD_HASH_BUILD_BYTES",
-    "a partition's hash table would not fit into the memory that the guard allows a task")
+    "a partition's hash table would not fit into the memory that the guard allows a task"
+  )
   val AlreadyBroadcast: Reason =
     Reason("ALREADY_BROADCAST", "the other side is broadcast already, which Spark keeps")
   val OtherSideWon: Reason =
     Reason("OTHER_SIDE_WON", "the other side's answer has priority, in the order of Spark's hints")
   val OtherSideSmaller: Reason = Reason(
     "OTHER_SIDE_SMALLER",
-    "both sides have the same answer and Spark builds from the smaller, the other one")
+    "both sides have the same answer and Spark builds from the smaller, the other one"
+  )
   val EvaluationFailed: Reason = Reason(
     "EVALUATION_FAILED",
-    "the policy's expression failed on these facts (overflow, cast, ...): counts as null")
+    "the policy's expression failed on these facts (overflow, cast, ...): counts as null"
+  )
   val InternalError: Reason =
     Reason("INTERNAL_ERROR", "a fault of ours: the incoming plan was kept as it was")
   val UntrackedJoin: Reason = Reason(
     "UNTRACKED_JOIN",
-    "the join came into being while the query ran, so the user's hints on it are not known")
+    "the join came into being while the query ran, so the user's hints on it are not known"
+  )
 
   val all: Seq[Reason] = Seq(
     Applied,
@@ -64,11 +68,17 @@ object Fate {
   val Adopted: Reason =
     Reason("adopted", "the query ran as decided, and Spark alone would have run otherwise")
   val RefusedByCost: Reason =
-    Reason("refused_by_cost", "the plan was made as decided, and AQE's cost evaluator kept the old one")
+    Reason(
+      "refused_by_cost",
+      "the plan was made as decided, and AQE's cost evaluator kept the old one"
+    )
   val NoChange: Reason =
     Reason("no_change", "the query ran as Spark alone would have run it")
   val Superseded: Reason =
-    Reason("superseded", "a later decision on the same join, or a later re-plan without it, replaced it")
+    Reason(
+      "superseded",
+      "a later decision on the same join, or a later re-plan without it, replaced it"
+    )
 
   val all: Seq[Reason] = Seq(Adopted, RefusedByCost, NoChange, Superseded)
 }

@@ -8,10 +8,10 @@ import java.util.{ArrayDeque, HashMap}
 final class DecisionRing(maxBytes: Long) {
   import DecisionRing._
 
-  private final class Entry(val decision: AqePilotDecision) {
+  final private class Entry(val decision: AqePilotDecision) {
     var fate: Option[AqePilotFate] = None
   }
-  private final class Facts(val json: String) {
+  final private class Facts(val json: String) {
     var uses = 0
   }
 
@@ -77,9 +77,9 @@ object DecisionRing {
 
   /** An estimate of the heap that a case class of strings and numbers takes. */
   private def bytesOf(record: Product): Long = 64L + record.productIterator.map {
-    case text: String => bytesOf(text)
+    case text: String       => bytesOf(text)
     case Some(text: String) => 16 + bytesOf(text)
-    case _ => 24L
+    case _                  => 24L
   }.sum
 
   private def bytesOf(text: String): Long = 56L + text.length

@@ -29,8 +29,8 @@ final case class AqePilotPolicyLoaded(
     mode: String,
     source: String,
     user: String,
-    error: Option[String])
-    extends SparkListenerEvent
+    error: Option[String]
+) extends SparkListenerEvent
 
 /** What was proposed at one decision point, for one join side and one set of facts.
   *
@@ -70,8 +70,8 @@ final case class AqePilotDecision(
     applied: Boolean,
     reason: String,
     detail: Option[String],
-    askedMicros: Double)
-    extends SparkListenerEvent
+    askedMicros: Double
+) extends SparkListenerEvent
 
 /** What became of a decision, read off the final plan.
   *
@@ -110,5 +110,5 @@ final case class AqePilotQueryClosed(
     peakExecutionMemoryBytes: Long,
     failedTasks: Long,
     fates: Seq[AqePilotFate],
-    droppedEvents: Long)
-    extends SparkListenerEvent
+    droppedEvents: Long
+) extends SparkListenerEvent

@@ -43,7 +43,7 @@ object FactsJson {
   def factsId(facts: InternalRow, schema: StructType): String =
     f"${hash(facts, schema, 42L)}%016x"
 
-  private final class Writer(json: JsonGenerator, redact: String => String) {
+  final private class Writer(json: JsonGenerator, redact: String => String) {
 
     def row(facts: InternalRow, schema: StructType): Unit = {
       json.writeStartObject()
@@ -57,16 +57,16 @@ object FactsJson {
     }
 
     private def value(value: Any, dataType: DataType): Unit = value match {
-      case null => json.writeNull()
+      case null             => json.writeNull()
       case text: UTF8String => json.writeString(redact(text.toString))
-      case long: Long => json.writeNumber(long)
-      case int: Int => json.writeNumber(int)
+      case long: Long       => json.writeNumber(long)
+      case int: Int         => json.writeNumber(int)
       case boolean: Boolean => json.writeBoolean(boolean)
-      case double: Double =>
+      case double: Double   =>
         if (java.lang.Double.isFinite(double)) json.writeNumber(double) else json.writeNull()
       case struct: InternalRow => row(struct, dataType.asInstanceOf[StructType])
-      case array: ArrayData => values(array, dataType.asInstanceOf[ArrayType].elementType)
-      case other => json.writeString(redact(other.toString))
+      case array: ArrayData    => values(array, dataType.asInstanceOf[ArrayType].elementType)
+      case other               => json.writeString(redact(other.toString))
     }
 
     private def values(array: ArrayData, elementType: DataType): Unit =
@@ -115,10 +115,10 @@ object FactsJson {
   }
 
   private def hash(value: Any, dataType: DataType, seed: Long): Long = value match {
-    case null => XXH64.hashInt(0, seed)
-    case text: UTF8String => XXH64.hashUTF8String(text, seed)
+    case null                => XXH64.hashInt(0, seed)
+    case text: UTF8String    => XXH64.hashUTF8String(text, seed)
     case struct: InternalRow => hash(struct, dataType.asInstanceOf[StructType], seed)
-    case array: ArrayData =>
+    case array: ArrayData    =>
       val elementType = dataType.asInstanceOf[ArrayType].elementType
       val sized = XXH64.hashInt(array.numElements(), seed)
       if (elementType == LongType && !hasNull(array)) {
@@ -129,10 +129,10 @@ object FactsJson {
         array.foreach(elementType, (_, element) => result = hash(element, elementType, result))
         result
       }
-    case long: Long => XXH64.hashLong(long, seed)
-    case int: Int => XXH64.hashLong(int.toLong, seed)
+    case long: Long       => XXH64.hashLong(long, seed)
+    case int: Int         => XXH64.hashLong(int.toLong, seed)
     case boolean: Boolean => XXH64.hashLong(if (boolean) 1L else 2L, seed)
-    case double: Double => XXH64.hashLong(java.lang.Double.doubleToLongBits(double), seed)
-    case other => XXH64.hashUTF8String(UTF8String.fromString(other.toString), seed)
+    case double: Double   => XXH64.hashLong(java.lang.Double.doubleToLongBits(double), seed)
+    case other            => XXH64.hashUTF8String(UTF8String.fromString(other.toString), seed)
   }
 }

@@ -13,13 +13,14 @@ final class Faults(count: String => Unit) {
     try body
     catch {
       case fatal @ (_: InterruptedException | _: OutOfMemoryError) => throw fatal
-      case fault: Throwable =>
+      case fault: Throwable                                        =>
         count(kind)
         if (logged.add(kind)) {
           Faults.log.warn(
             s"aqepilot's record lacks something ($kind failed); no query is affected, and further " +
               "faults of this kind are only counted",
-            fault)
+            fault
+          )
         }
         otherwise
     }

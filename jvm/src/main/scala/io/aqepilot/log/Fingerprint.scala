@@ -40,18 +40,18 @@ object Fingerprint {
   * @param ctes
   *   text hash of each common table expression seen, by its id: a reference stands for the whole
   */
-private final class PlanText(ctes: mutable.Map[Long, String]) {
+final private class PlanText(ctes: mutable.Map[Long, String]) {
   private val names = mutable.HashMap.empty[ExprId, String]
   private var sources = 0
   private var made = 0
 
   def plan(p: LogicalPlan): String = p match {
-    case alias: SubqueryAlias => plan(alias.child)
-    case view: View => plan(view.child)
-    case result: CommandResult => plan(result.commandLogicalPlan)
-    case command: Command => commandText(command)
+    case alias: SubqueryAlias                => plan(alias.child)
+    case view: View                          => plan(view.child)
+    case result: CommandResult               => plan(result.commandLogicalPlan)
+    case command: Command                    => commandText(command)
     case ResolvedHint(child, HintInfo(None)) => plan(child)
-    case w: WithCTE =>
+    case w: WithCTE                          =>
       w.cteDefs.foreach { d =>
         ctes.put(d.id, Fingerprint.sha256(new PlanText(ctes).plan(d.child)))
       }
@@ -77,12 +77,12 @@ private final class PlanText(ctes: mutable.Map[Long, String]) {
   }
 
   private def nodeText(p: LogicalPlan): String = p match {
-    case join: Join => s"Join ${join.joinType.sql}(${join.condition.map(expr).mkString})"
+    case join: Join           => s"Join ${join.joinType.sql}(${join.condition.map(expr).mkString})"
     case aggregate: Aggregate =>
       s"Aggregate(${exprs(aggregate.groupingExpressions)})(${exprs(aggregate.aggregateExpressions)})"
-    case sort: Sort => s"Sort ${sort.global}(${exprs(sort.order)})"
+    case sort: Sort         => s"Sort ${sort.global}(${exprs(sort.order)})"
     case hint: ResolvedHint => s"Hint ${hint.hints.strategy.map(_.displayName).mkString}"
-    case other => s"${other.nodeName}(${exprs(other.expressions)})"
+    case other              => s"${other.nodeName}(${exprs(other.expressions)})"
   }
 
   private def commandText(command: Command): String = {
@@ -94,7 +94,10 @@ private final class PlanText(ctes: mutable.Map[Long, String]) {
   private def source(text: String, leaf: LogicalPlan, named: Boolean): String = {
     sources += 1
     leaf.output.zipWithIndex.foreach { case (column, i) =>
-      names.put(column.exprId, s"$sources.${if (named) column.name.toLowerCase(Locale.ROOT) else i}")
+      names.put(
+        column.exprId,
+        s"$sources.${if (named) column.name.toLowerCase(Locale.ROOT) else i}"
+      )
     }
     s"[$sources $text${if (named) "" else s" ${leaf.output.size}"}]"
   }
@@ -105,16 +108,16 @@ private final class PlanText(ctes: mutable.Map[Long, String]) {
   private def exprs(all: Iterable[Expression]): String = all.map(expr).mkString(", ")
 
   private def expr(e: Expression): String = e match {
-    case _: Literal => "?"
-    case column: Attribute => name(column)
+    case _: Literal                    => "?"
+    case column: Attribute             => name(column)
     case variable: NamedLambdaVariable => name(variable)
-    case alias: Alias => aliased(alias)
-    case outer: OuterReference => s"outer ${expr(outer.e)}"
-    case Uncast(child) => expr(child)
+    case alias: Alias                  => aliased(alias)
+    case outer: OuterReference         => s"outer ${expr(outer.e)}"
+    case Uncast(child)                 => expr(child)
     case cast: Cast => folded(expr(cast.child), c => s"cast($c as ${cast.dataType.catalogString})")
-    case in: In => s"${expr(in.value)} in (${in.list.map(expr).distinct.mkString(", ")})"
+    case in: In     => s"${expr(in.value)} in (${in.list.map(expr).distinct.mkString(", ")})"
     case s: SubqueryExpression => s"${s.getClass.getSimpleName}(${plan(s.plan)})"
-    case order: SortOrder =>
+    case order: SortOrder      =>
       s"${expr(order.child)} ${order.direction.sql} ${order.nullOrdering.sql}"
     case call: AggregateExpression =>
       s"${expr(call.aggregateFunction)}${if (call.isDistinct) " distinct" else ""}" +
@@ -122,9 +125,10 @@ private final class PlanText(ctes: mutable.Map[Long, String]) {
     case frame: SpecifiedWindowFrame =>
       s"${frame.frameType.sql}(${expr(frame.lower)}, ${expr(frame.upper)})"
     case udf: UserDefinedExpression => s"udf ${udf.name}(${exprs(e.children)})"
-    case field: GetStructField => s"${expr(field.child)}.${field.extractFieldName.toLowerCase(Locale.ROOT)}"
+    case field: GetStructField      =>
+      s"${expr(field.child)}.${field.extractFieldName.toLowerCase(Locale.ROOT)}"
     case call: InheritAnalysisRules => inherited(call.prettyName, call.parameters.map(expr))
-    case other =>
+    case other                      =>
       val children = other.children.map(expr)
       if (children.nonEmpty && children.forall(_ == "?") && other.foldable) "?"
       else s"${other.prettyName}(${children.mkString(", ")})"
@@ -153,7 +157,7 @@ private final class PlanText(ctes: mutable.Map[Long, String]) {
 
   private def bare(e: Expression): Expression = e match {
     case Uncast(child) => bare(child)
-    case other => other
+    case other         => other
   }
 
   /** What the analyser puts around an expression: other casts under ANSI, from one Spark to the next.
@@ -161,9 +165,9 @@ private final class PlanText(ctes: mutable.Map[Long, String]) {
   private object Uncast {
     def unapply(e: Expression): Option[Expression] = e match {
       case cast: Cast if cast.getTagValue(Cast.USER_SPECIFIED_CAST).isEmpty => Some(cast.child)
-      case checked: CheckOverflowInTableInsert => Some(checked.child)
-      case known: TaggingExpression => Some(known.child)
-      case _ => None
+      case checked: CheckOverflowInTableInsert                              => Some(checked.child)
+      case known: TaggingExpression                                         => Some(known.child)
+      case _                                                                => None
     }
   }
 }

@@ -21,13 +21,13 @@ private[log] object SourceName {
         case files: HadoopFsRelation =>
           val format = files.fileFormat match {
             case named: DataSourceRegister => named.shortName()
-            case other => other.getClass.getSimpleName
+            case other                     => other.getClass.getSimpleName
           }
           format + " " + paths(files.location.rootPaths.map(_.toString))
         case other =>
           other.getClass.getSimpleName + " " + ObjectId.replaceAllIn(path(other.toString), "")
       }))
-    case hive: HiveTableRelation => Some(table(hive.tableMeta.identifier))
+    case hive: HiveTableRelation  => Some(table(hive.tableMeta.identifier))
     case v2: DataSourceV2Relation =>
       Some(v2.identifier match {
         case Some(id) =>

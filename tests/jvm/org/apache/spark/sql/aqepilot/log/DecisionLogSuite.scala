@@ -37,9 +37,30 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   private def decision(id: Long, execution: Option[Long], session: String = "s") =
-    AqePilotDecision(1, id, id, session, execution, Some("f" * 64), "p", Some(1), Some("left"),
-      Some("a ⋈ b"), s"facts$id", Some("{}"), Some("sales"), Some("0123456789ab"), "enforce",
-      Some("SHUFFLE_HASH"), None, None, applied = true, "APPLIED", None, 10.4)
+    AqePilotDecision(
+      1,
+      id,
+      id,
+      session,
+      execution,
+      Some("f" * 64),
+      "p",
+      Some(1),
+      Some("left"),
+      Some("a ⋈ b"),
+      s"facts$id",
+      Some("{}"),
+      Some("sales"),
+      Some("0123456789ab"),
+      "enforce",
+      Some("SHUFFLE_HASH"),
+      None,
+      None,
+      applied = true,
+      "APPLIED",
+      None,
+      10.4
+    )
 
   private def events[T <: SparkListenerEvent](kind: Class[T]): Seq[T] = {
     sc.listenerBus.waitUntilEmpty()
@@ -97,9 +118,9 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   test("a query without decisions is not closed by us") {
-    start()
+    val log = start()
     shuffled().collect()
-    assert(closed.isEmpty)
+    assert(closed.isEmpty && log.counters.toMap.apply("errors") == 0)
   }
 
   test("a query that fails is closed with its error, its failed tasks and no fates") {
@@ -107,7 +128,9 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     DecisionLog.readFatesWith((_, ds) => ds.map(d => AqePilotFate(d.decisionId, "adopted", None)))
     spark.udf.register("boom", (_: Long) => { sys.error("secret123"); 1L })
     decidingAtPlanning(log) {
-      intercept[Exception](spark.range(10).selectExpr("boom(id) AS x").groupBy("x").count().collect())
+      intercept[Exception](
+        spark.range(10).selectExpr("boom(id) AS x").groupBy("x").count().collect()
+      )
     }
     val q = closed.head
     assert(!q.succeeded && q.failedTasks > 0 && q.fates.isEmpty)
@@ -137,8 +160,16 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   test("texts are redacted before they are posted or kept") {
     val log = start("spark.sql.redaction.string.regex" -> "secret[0-9]+")
     log.decided(decision(1, None).copy(
-      tables = Some("t_secret1"), detail = Some("x secret2"), answer = Some("secret3")))
-    log.policyLoaded(policy("sales", "CASE WHEN 'secret4' THEN 1 END", Some("secret5"), Some("secret6")))
+      tables = Some("t_secret1"),
+      detail = Some("x secret2"),
+      answer = Some("secret3")
+    ))
+    log.policyLoaded(policy(
+      "sales",
+      "CASE WHEN 'secret4' THEN 1 END",
+      Some("secret5"),
+      Some("secret6")
+    ))
     val posted = decided.mkString + events(classOf[AqePilotPolicyLoaded]).mkString
     assert(!posted.contains("secret") && posted.contains("*********(redacted)"))
     assert(!log.decisions(None).mkString.contains("secret"))
@@ -153,11 +184,30 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     val (byKey, byText) = (loaded(1), loaded(2))
     assert(loaded.head.text == "side.max_bytes < 64")
     val hidden = "*********(redacted)"
-    assert(Seq(byKey.text, byKey.when.get, byKey.error.get, byText.text, byText.error.get).forall(_ == hidden))
+    assert(Seq(
+      byKey.text,
+      byKey.when.get,
+      byKey.error.get,
+      byText.text,
+      byText.error.get
+    ).forall(_ == hidden))
   }
 
   private def policy(name: String, text: String, when: Option[String], error: Option[String]) =
-    AqePilotPolicyLoaded(1, 0, "s", name, "p", "0123456789ab", text, when, "enforce", "session", "u", error)
+    AqePilotPolicyLoaded(
+      1,
+      0,
+      "s",
+      name,
+      "p",
+      "0123456789ab",
+      text,
+      when,
+      "enforce",
+      "session",
+      "u",
+      error
+    )
 
   test("decisions count by point and reason, in Spark's metrics system as here") {
     val log = start()
@@ -197,7 +247,9 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     spark.stop()
     val other = start("spark.aqepilot.decisions.ring_bytes" -> "lots")
     (1 to 200).foreach(i => other.decided(decision(i, None)))
-    assert(other.decisions(None).size == 200 && other.counters.toMap.apply("errors.ring_bytes") == 1)
+    assert(
+      other.decisions(None).size == 200 && other.counters.toMap.apply("errors.ring_bytes") == 1
+    )
   }
 
   test("events that a full queue drops are counted, and the query says so") {
@@ -228,8 +280,12 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   test("Spark's event log holds the record; what waits for the queue is not in it") {
     val folder = Files.createTempDirectory("aqepilot-events")
-    val log = start("spark.eventLog.enabled" -> "true", "spark.eventLog.dir" -> folder.toUri.toString,
-      "spark.eventLog.rolling.enabled" -> "false", "spark.eventLog.compress" -> "false")
+    val log = start(
+      "spark.eventLog.enabled" -> "true",
+      "spark.eventLog.dir" -> folder.toUri.toString,
+      "spark.eventLog.rolling.enabled" -> "false",
+      "spark.eventLog.compress" -> "false"
+    )
     decidingAtPlanning(log)(shuffled().collect())
     log.policyLoaded(policy("sales", "NULL", None, None))
     log.decisions(None)

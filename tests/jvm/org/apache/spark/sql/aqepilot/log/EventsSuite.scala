@@ -15,9 +15,30 @@ class EventsSuite extends AnyFunSuite {
     JsonProtocol.sparkEventFromJson(json)
   }
 
-  private val decision = AqePilotDecision(1, large, large, "s", Some(7L), Some("f" * 64), "p", Some(3L),
-    Some("left"), Some("a ⋈ b"), "0f", Some("{\"a\":\"\\\"\"}"), Some("sales"), Some("0123456789ab"),
-    "enforce", Some("SHUFFLE_HASH"), None, Some("SortMergeJoin"), applied = true, "APPLIED", None, 12.5)
+  private val decision = AqePilotDecision(
+    1,
+    large,
+    large,
+    "s",
+    Some(7L),
+    Some("f" * 64),
+    "p",
+    Some(3L),
+    Some("left"),
+    Some("a ⋈ b"),
+    "0f",
+    Some("{\"a\":\"\\\"\"}"),
+    Some("sales"),
+    Some("0123456789ab"),
+    "enforce",
+    Some("SHUFFLE_HASH"),
+    None,
+    Some("SortMergeJoin"),
+    applied = true,
+    "APPLIED",
+    None,
+    12.5
+  )
 
   test("a decision comes back equal, its small and large optional longs as longs") {
     for (e <- Seq(decision, decision.copy(executionId = Some(large), joinId = Some(large)))) {
@@ -28,25 +49,73 @@ class EventsSuite extends AnyFunSuite {
   }
 
   test("a decision of which little is known comes back equal") {
-    val e = decision.copy(executionId = None, joinId = None, fingerprint = None, side = None,
-      tables = None, facts = None, policy = None, revision = None, answer = None)
+    val e = decision.copy(
+      executionId = None,
+      joinId = None,
+      fingerprint = None,
+      side = None,
+      tables = None,
+      facts = None,
+      policy = None,
+      revision = None,
+      answer = None
+    )
     assert(readBack(e) == e)
   }
 
   test("a loaded policy comes back equal, with its line comments and newlines") {
-    val e = AqePilotPolicyLoaded(1, large, "s", "sales", "dynamic_join_selection", "0123456789ab",
-      "CASE -- é\n\tEND", Some("query.app_name LIKE 'x%'"), "shadow", "session", "u", None)
+    val e = AqePilotPolicyLoaded(
+      1,
+      large,
+      "s",
+      "sales",
+      "dynamic_join_selection",
+      "0123456789ab",
+      "CASE -- é\n\tEND",
+      Some("query.app_name LIKE 'x%'"),
+      "shadow",
+      "session",
+      "u",
+      None
+    )
     assert(readBack(e) == e)
-    assert(readBack(e.copy(when = None, error = Some("bad"))) == e.copy(when = None, error = Some("bad")))
+    assert(readBack(e.copy(when = None, error = Some("bad"))) == e.copy(
+      when = None,
+      error = Some("bad")
+    ))
   }
 
   test("a closed query comes back equal, its fates as fates") {
-    val e = AqePilotQueryClosed(1, large, "s", large, None, succeeded = true, None, 1, large, 2, large,
-      large, large, 3, 4, large, 0,
-      Seq(AqePilotFate(large, "adopted", Some("SortMergeJoin")), AqePilotFate(2, "no_change", None)), 0)
+    val e = AqePilotQueryClosed(
+      1,
+      large,
+      "s",
+      large,
+      None,
+      succeeded = true,
+      None,
+      1,
+      large,
+      2,
+      large,
+      large,
+      large,
+      3,
+      4,
+      large,
+      0,
+      Seq(
+        AqePilotFate(large, "adopted", Some("SortMergeJoin")),
+        AqePilotFate(2, "no_change", None)
+      ),
+      0
+    )
     val back = readBack(e).asInstanceOf[AqePilotQueryClosed]
     assert(back == e)
     assert(back.fates.map(_.decisionId) == Seq(large, 2L))
-    assert(readBack(e.copy(fates = Nil, error = Some("x"))) == e.copy(fates = Nil, error = Some("x")))
+    assert(readBack(e.copy(fates = Nil, error = Some("x"))) == e.copy(
+      fates = Nil,
+      error = Some("x")
+    ))
   }
 }

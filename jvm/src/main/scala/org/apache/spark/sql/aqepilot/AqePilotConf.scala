@@ -12,21 +12,21 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import io.aqepilot.decision.{DecisionPoints, Problem}
 
-/**
- * A setting with a fixed name.
- *
- * @param where
- *   `any`, or `submitted` for one that only the submitted configuration may give
- * @param problem
- *   what is wrong with a value, None when it is good
- */
+/** A setting with a fixed name.
+  *
+  * @param where
+  *   `any`, or `submitted` for one that only the submitted configuration may give
+  * @param problem
+  *   what is wrong with a value, None when it is good
+  */
 final case class Setting(
     key: String,
     valueType: String,
     default: Option[String],
     where: String,
     meaning: String,
-    problem: String => Option[String])
+    problem: String => Option[String]
+)
 
 /** The settings of aqepilot, all under `spark.aqepilot.`. */
 object AqePilotConf {
@@ -46,9 +46,9 @@ object AqePilotConf {
       .map(n => s"'$n' is not a policy name: a lower-case letter, then a-z, 0-9 or _")
 
   private def bytes(value: String): Option[String] =
-    try {
+    try
       if (JavaUtils.byteStringAsBytes(value) > 0) None else Some(s"'$value' is not above 0")
-    } catch {
+    catch {
       case NonFatal(_) => Some(s"'$value' is not a size such as 512m, 8g or 1048576")
     }
 
@@ -63,7 +63,8 @@ object AqePilotConf {
     "any",
     "The policies that are asked, comma separated, in this order: a null answer asks the next one, " +
       "then Spark.",
-    names)
+    names
+  )
 
   val Mode: Setting = Setting(
     Prefix + "mode",
@@ -71,7 +72,8 @@ object AqePilotConf {
     Some("enforce"),
     "any",
     "The most that any policy may do: nothing, ask and record, or decide.",
-    oneOf(modes: _*))
+    oneOf(modes: _*)
+  )
 
   val Strict: Setting = Setting(
     Prefix + "strict",
@@ -80,7 +82,8 @@ object AqePilotConf {
     "any",
     "Whether a submitted policy that is wrong fails the application at its start, instead of being " +
       "switched off with a warning.",
-    oneOf("true", "false"))
+    oneOf("true", "false")
+  )
 
   val MaxBroadcastBytes: Setting = Setting(
     Prefix + "guard.max_broadcast_bytes",
@@ -90,7 +93,8 @@ object AqePilotConf {
     "Largest side, in uncompressed bytes, that a policy may have broadcast. Unset: the least of Spark's " +
       "own limit (8 GiB), spark.driver.maxResultSize, and what half of the driver's and of an " +
       "executor's memory for execution holds after guard.growth.",
-    bytes)
+    bytes
+  )
 
   val MaxHashBuildBytes: Setting = Setting(
     Prefix + "guard.max_hash_build_bytes",
@@ -99,7 +103,8 @@ object AqePilotConf {
     "any",
     "Largest hash table of one task, in bytes of memory, that a policy may have built for a shuffled " +
       "hash join. Unset: an executor's memory for execution divided by its task slots.",
-    bytes)
+    bytes
+  )
 
   val Growth: Setting = Setting(
     Prefix + "guard.growth",
@@ -107,7 +112,8 @@ object AqePilotConf {
     Some("2.0"),
     "any",
     "How much larger a hash table in memory is than its rows, uncompressed.",
-    growth)
+    growth
+  )
 
   val RingBytes: Setting = Setting(
     Prefix + "decisions.ring_bytes",
@@ -116,7 +122,8 @@ object AqePilotConf {
     "submitted",
     "Memory of the driver that keeps the newest decisions for aqepilot_decisions(); the oldest are " +
       "dropped, and counted.",
-    bytes)
+    bytes
+  )
 
   val AllSessions: Setting = Setting(
     Prefix + "decisions.all_sessions",
@@ -124,7 +131,8 @@ object AqePilotConf {
     Some("false"),
     "submitted",
     "Whether aqepilot_decisions() shows every session's decisions instead of the caller's own.",
-    oneOf("true", "false"))
+    oneOf("true", "false")
+  )
 
   val settings: Seq[Setting] = Seq(
     Policies,
@@ -134,29 +142,33 @@ object AqePilotConf {
     MaxHashBuildBytes,
     Growth,
     RingBytes,
-    AllSessions)
+    AllSessions
+  )
 
   /** Keys of one policy, `<name>` and `<point>` as placeholders: type, meaning. */
   val policySettings: Seq[(String, String, String)] = Seq(
     (
       PolicyPrefix + "<name>.<point>",
       "SQL expression over the point's facts",
-      "The policy's text at a decision point; null leaves the choice to the next policy, then Spark."),
+      "The policy's text at a decision point; null leaves the choice to the next policy, then Spark."
+    ),
     (
       PolicyPrefix + "<name>.when",
       "boolean SQL expression over query.*",
-      "The policy is asked only for queries for which this is true."),
+      "The policy is asked only for queries for which this is true."
+    ),
     (
       PolicyPrefix + "<name>.mode",
       "off | shadow | enforce",
-      "This policy's mode; spark.aqepilot.mode is the most it can be. Default: enforce."))
+      "This policy's mode; spark.aqepilot.mode is the most it can be. Default: enforce."
+    )
+  )
 
-  /**
-   * Registers the settings with Spark, so that `SET` and `spark.conf.set` refuse a bad value.
-   *
-   * A bad ''submitted'' value passes: Spark checks that too, when it builds the session state, and would
-   * fail the job at its first query. Such a value is reported by [[problems]] and its default holds.
-   */
+  /** Registers the settings with Spark, so that `SET` and `spark.conf.set` refuse a bad value.
+    *
+    * A bad ''submitted'' value passes: Spark checks that too, when it builds the session state, and would
+    * fail the job at its first query. Such a value is reported by [[problems]] and its default holds.
+    */
   def register(): Unit = settings.foreach { setting =>
     if (ConfigEntry.findEntry(setting.key) == null) {
       val builder =
@@ -167,7 +179,8 @@ object AqePilotConf {
         .stringConf
         .checkValue(
           v => setting.problem(v).isEmpty || submitted(setting.key).contains(v),
-          s"Allowed: ${setting.valueType}.")
+          s"Allowed: ${setting.valueType}."
+        )
         .createOptional
     }
   }
@@ -218,20 +231,26 @@ object AqePilotConf {
                 Problem(
                   Problem.PolicyPointUnknown,
                   s"$key: no decision point is named '$part'; did you mean " +
-                    s"${Nearest.of(part, known).head}? Known: ${known.mkString(", ")}"))
+                    s"${Nearest.of(part, known).head}? Known: ${known.mkString(", ")}"
+                )
+              )
             } else if (!listed.contains(name)) {
               Some(
                 Problem(
                   Problem.PolicyNotListed,
                   s"$key is set, but ${Policies.key} does not name '$name': it is never asked. Add " +
-                    s"--conf ${Policies.key}=${(listed :+ name).mkString(",")}"))
+                    s"--conf ${Policies.key}=${(listed :+ name).mkString(",")}"
+                )
+              )
             } else None
           case _ =>
             Some(
               Problem(
                 Problem.PolicyNameInvalid,
                 s"$key: expected ${PolicyPrefix}<name>.<point>, the name a lower-case letter followed " +
-                  "by a-z, 0-9 or _"))
+                  "by a-z, 0-9 or _"
+              )
+            )
         }
       case key =>
         val nearest = Nearest.of(key, settings.map(_.key)).head

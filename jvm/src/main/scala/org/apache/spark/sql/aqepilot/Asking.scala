@@ -9,20 +9,18 @@ import io.aqepilot.policy.EvaluationFailure
 /** One policy's answer, a Catalyst value that is never null, or why there is none. */
 final case class PolicyAnswer(policy: NamedPolicy, value: Either[EvaluationFailure, Any])
 
-/**
- * Asks the policies of a point in their order.
- *
- * A null answer, or one that failed, asks the next; the first that enforces ends it. Policies in shadow mode
- * are asked along the way and stop nobody.
- */
+/** Asks the policies of a point in their order.
+  *
+  * A null answer, or one that failed, asks the next; the first that enforces ends it. Policies in shadow mode
+  * are asked along the way and stop nobody.
+  */
 object Asking {
 
-  /**
-   * @param facts
-   *   the point's facts row, whose first field is `query`
-   * @return
-   *   every answer that was not null, in order; the last is the one to apply if it enforces and did not fail
-   */
+  /** @param facts
+    *   the point's facts row, whose first field is `query`
+    * @return
+    *   every answer that was not null, in order; the last is the one to apply if it enforces and did not fail
+    */
   def ask(set: PolicySet, point: DecisionPoint, facts: InternalRow): Seq[PolicyAnswer] = {
     val answers = Seq.newBuilder[PolicyAnswer]
     val rest = set.at(point).iterator
@@ -31,11 +29,11 @@ object Asking {
       val policy = rest.next()
       isMeant(policy, facts) match {
         case Left(failure) => answers += PolicyAnswer(policy, Left(failure))
-        case Right(false) =>
-        case Right(true) =>
+        case Right(false)  =>
+        case Right(true)   =>
           policy.compiled.foreach(_.eval(facts) match {
             case Right(null) =>
-            case answer =>
+            case answer      =>
               answers += PolicyAnswer(policy, answer)
               decided = answer.isRight && policy.mode == Mode.Enforce
           })
@@ -48,7 +46,7 @@ object Asking {
     policy.whenCompiled match {
       case Some(Right(when)) =>
         when.eval(new GenericInternalRow(Array[Any](facts.getStruct(0, Int.MaxValue)))) match {
-          case Right(value) => Right(value == true)
+          case Right(value)  => Right(value == true)
           case Left(failure) => Left(failure)
         }
       case _ => Right(true)

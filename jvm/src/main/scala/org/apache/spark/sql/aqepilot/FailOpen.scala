@@ -7,25 +7,27 @@ import scala.util.control.ControlThrowable
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.aqepilot.log.DecisionLog
 
-/**
- * No fault of ours fails a query: whatever a rule throws, `LinkageError` on a vendor's Spark included, the
- * caller goes on with what it had. An interrupt (a cancelled query) and exhausted memory are not ours.
- */
+/** No fault of ours fails a query: whatever a rule throws, `LinkageError` on a vendor's Spark included, the
+  * caller goes on with what it had. An interrupt (a cancelled query) and exhausted memory are not ours.
+  */
 object FailOpen extends Logging {
 
   private val logged = ConcurrentHashMap.newKeySet[String]()
 
-  def apply[T](what: String, otherwise: => T)(body: => T): T =
+  def apply[T](what: String, otherwise: => T)(body: => T): T = recover(what)(_ => otherwise)(body)
+
+  /** The same, for a caller that wants to know the fault. */
+  def recover[T](what: String)(otherwise: Throwable => T)(body: => T): T =
     try body
     catch {
-      case e: InterruptedException => throw e
-      case e: OutOfMemoryError => throw e
-      case e: ControlThrowable => throw e
+      case e: InterruptedException                              => throw e
+      case e: OutOfMemoryError                                  => throw e
+      case e: ControlThrowable                                  => throw e
       case e: Throwable if Thread.currentThread().isInterrupted => throw e
-      case e: Throwable =>
+      case e: Throwable                                         =>
         try report(what, e)
         catch { case _: Throwable if !Thread.currentThread().isInterrupted => }
-        otherwise
+        otherwise(e)
     }
 
   /** The message of a fault, short enough for a record. */

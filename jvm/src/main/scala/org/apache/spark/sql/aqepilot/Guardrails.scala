@@ -7,12 +7,11 @@ import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.{Guards, Problem}
 
-/**
- * The guard rails in force for a query.
- *
- * The submitted configuration sets them, or else they follow from Spark's own limits and the memory there is.
- * A session may tighten them, never loosen.
- */
+/** The guard rails in force for a query.
+  *
+  * The submitted configuration sets them, or else they follow from Spark's own limits and the memory there is.
+  * A session may tighten them, never loosen.
+  */
 object Guardrails {
 
   /** `BroadcastExchangeExec.MAX_BROADCAST_TABLE_BYTES`. */
@@ -24,11 +23,13 @@ object Guardrails {
   def of(conf: SQLConf, sc: SparkContext): Guards = {
     val growth = math.max(
       submittedGrowth,
-      AqePilotConf.get(conf, AqePilotConf.Growth).fold(0.0)(_.toDouble))
+      AqePilotConf.get(conf, AqePilotConf.Growth).fold(0.0)(_.toDouble)
+    )
     Guards(
       tightest(conf, AqePilotConf.MaxBroadcastBytes, maxBroadcastBytes(sc, growth)),
       tightest(conf, AqePilotConf.MaxHashBuildBytes, maxHashBuildBytes(sc)),
-      growth)
+      growth
+    )
   }
 
   /** What the session asks for and does not get. */
@@ -45,13 +46,15 @@ object Guardrails {
     Seq(
       loosened(AqePilotConf.MaxBroadcastBytes, guards.maxBroadcastBytes),
       loosened(AqePilotConf.MaxHashBuildBytes, guards.maxHashBuildBytes),
-      growth).flatten
+      growth
+    ).flatten
   }
 
   private def problem(setting: Setting, asked: String, inForce: String) = Problem(
     Problem.GuardLoosened,
     s"${setting.key}=$asked in the session is looser than $inForce, which stays in force: a session may only " +
-      "tighten a guard rail; submit a looser one with the application")
+      "tighten a guard rail; submit a looser one with the application"
+  )
 
   private def submittedGrowth: Double = AqePilotConf
     .getSubmitted(AqePilotConf.Growth)

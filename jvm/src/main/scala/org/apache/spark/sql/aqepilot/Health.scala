@@ -11,11 +11,10 @@ import io.aqepilot.decision.{DecisionPoint, DecisionPoints, Need, Problem}
 /** What this jar was built for, from the resource that the build writes into it. */
 final case class Build(version: String, sparkMinor: String, sparkBuiltFor: String, scala: String)
 
-/**
- * Whether this jar and the running Spark fit, found out once when the extension loads.
- *
- * Vendors ship changed Sparks: a point whose needs are not met is off, and the rest lives.
- */
+/** Whether this jar and the running Spark fit, found out once when the extension loads.
+  *
+  * Vendors ship changed Sparks: a point whose needs are not met is off, and the rest lives.
+  */
 object Health {
 
   private val Resource = "aqepilot-build.properties"
@@ -53,7 +52,8 @@ object Health {
     else
       Some(
         s"this jar was built for Spark ${build.sparkMinor} and Spark $SPARK_VERSION is running: take the " +
-          s"one that `aqepilot jar --spark $running` names")
+          s"one that `aqepilot jar --spark $running` names"
+      )
   }
 
   private lazy val off: Map[String, String] = DecisionPoints.all.flatMap { point =>
@@ -67,16 +67,17 @@ object Health {
 
   private def unmet(point: DecisionPoint): Option[String] =
     try {
-      val missing = point.needs.filterNot(isThere)
-      if (missing.isEmpty) None
-      else
-        Some(
-          missing
-            .map(n => n.className + n.method.fold("")("." + _))
-            .mkString(s"this Spark ($SPARK_VERSION) lacks ", ", ", ""))
+      val lacks = missing(point.needs)
+      if (lacks.isEmpty) None
+      else Some(lacks.mkString(s"this Spark ($SPARK_VERSION) lacks ", ", ", ""))
     } catch {
-      case e: LinkageError => Some(s"this Spark ($SPARK_VERSION) does not fit: ${FailOpen.short(e)}")
+      case e: LinkageError =>
+        Some(s"this Spark ($SPARK_VERSION) does not fit: ${FailOpen.short(e)}")
     }
+
+  /** The needs that are not met, as class or class and method. */
+  def missing(needs: Seq[Need]): Seq[String] =
+    needs.filterNot(isThere).map(n => n.className + n.method.fold("")("." + _))
 
   private def isThere(need: Need): Boolean =
     Try {
@@ -91,7 +92,9 @@ object Health {
         Seq(
           Problem(
             Problem.TwoJars,
-            s"more than one aqepilot jar is on the class path; keep one of: ${jars.mkString(", ")}"))
+            s"more than one aqepilot jar is on the class path; keep one of: ${jars.mkString(", ")}"
+          )
+        )
     val points = wrongJar match {
       case Some(why) => Seq(Problem(Problem.WrongSparkJar, why))
       case None => off.toSeq.map { case (p, why) => Problem(Problem.PointOff, s"$p is off: $why") }

@@ -23,17 +23,16 @@ object Mode {
   /** An unknown word counts as off: nobody asked for a decision. */
   def of(word: String): Mode = word match {
     case "enforce" => Enforce
-    case "shadow" => Shadow
-    case _ => Off
+    case "shadow"  => Shadow
+    case _         => Off
   }
 }
 
-/**
- * One policy at one decision point.
- *
- * @param source
- *   `submitted` when the text is the application's own configuration, else `session`
- */
+/** One policy at one decision point.
+  *
+  * @param source
+  *   `submitted` when the text is the application's own configuration, else `session`
+  */
 final case class NamedPolicy(
     name: String,
     point: DecisionPoint,
@@ -43,7 +42,8 @@ final case class NamedPolicy(
     revision: String,
     source: String,
     compiled: Either[PolicyError, CompiledPolicy],
-    whenCompiled: Option[Either[PolicyError, CompiledPolicy]]) {
+    whenCompiled: Option[Either[PolicyError, CompiledPolicy]]
+) {
 
   def error: Option[PolicyError] =
     compiled.left.toOption.orElse(whenCompiled.flatMap(_.left.toOption))
@@ -70,7 +70,8 @@ object PolicySet {
     new java.util.LinkedHashMap[Seq[String], PolicySet](16, 0.75f, true) {
       override def removeEldestEntry(e: java.util.Map.Entry[Seq[String], PolicySet]): Boolean =
         size > MaxSets
-    })
+    }
+  )
 
   /** The session's policies. Costs a few look-ups when none is named. */
   def of(conf: SQLConf): PolicySet = {
@@ -78,7 +79,8 @@ object PolicySet {
     if (listed.isEmpty) empty
     else {
       val names = AqePilotConf.splitNames(listed)
-      val key = (AqePilotConf.Mode.key +: names.flatMap(policyKeys)).map(conf.getConfString(_, null))
+      val key =
+        (AqePilotConf.Mode.key +: names.flatMap(policyKeys)).map(conf.getConfString(_, null))
       val texts = listed +: key
       val known = cache.get(texts)
       if (known != null) known
@@ -142,7 +144,9 @@ object PolicySet {
             Problem.PolicyNotDefined,
             s"${AqePilotConf.Policies.key} names '$name', but none of " +
               DecisionPoints.names.map(AqePilotConf.PolicyPrefix + name + "." + _).mkString(", ") +
-              " is set"))
+              " is set"
+          )
+        )
     val badMode =
       if (Seq("off", "shadow", "enforce").contains(mode)) None
       else
@@ -150,7 +154,9 @@ object PolicySet {
           Problem(
             Problem.ModeInvalid,
             s"${AqePilotConf.PolicyPrefix}$name.mode: '$mode' is not one of off, shadow, enforce; it " +
-              "counts as off"))
+              "counts as off"
+          )
+        )
     val texts = policies.flatMap(p => p.error.map(p -> _)).map { case (p, e) =>
       val key =
         if (p.compiled.isLeft) p.point.name
@@ -159,7 +165,8 @@ object PolicySet {
       Problem(
         Problem.PolicyTextInvalid,
         s"${AqePilotConf.PolicyPrefix}$name.$key" + (if (place.isEmpty) "" else s", $place") +
-          s": ${e.message} The policy is off at ${p.point.name}.")
+          s": ${e.message} The policy is off at ${p.point.name}."
+      )
     }
     (undefined ++ badMode ++ texts).toSeq
   }

@@ -4,7 +4,15 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{JsonToStructs, Literal}
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{DecisionPoint, DecisionPoints, FactsRow, Guards, JoinLegality, Reason, Verdict}
+import io.aqepilot.decision.{
+  DecisionPoint,
+  DecisionPoints,
+  FactsRow,
+  Guards,
+  JoinLegality,
+  Reason,
+  Verdict
+}
 import io.aqepilot.policy.PolicyCompiler
 
 /** Decides on facts that somebody wrote down instead of on a running query. */
@@ -13,20 +21,21 @@ object Rehearsal {
   /** Guard rails of no cluster in particular, where a session's are not to be had. */
   private val NoGuards = Guards(Long.MaxValue, Long.MaxValue, 1.0)
 
-  /**
-   * @param facts
-   *   JSON object; facts that are missing are null
-   * @return
-   *   answer, decision, reason, detail
-   * @throws IllegalArgumentException
-   *   for an unknown point, a text that does not bind, facts that are not JSON
-   */
+  /** @param facts
+    *   JSON object; facts that are missing are null
+    * @return
+    *   answer, decision, reason, detail
+    * @throws IllegalArgumentException
+    *   for an unknown point, a text that does not bind, facts that are not JSON
+    */
   def decide(pointName: String, text: String, facts: String): Seq[Any] = {
     val point = DecisionPoints
       .named(pointName)
       .getOrElse(
         throw new IllegalArgumentException(
-          s"no decision point is named '$pointName'; there are: ${DecisionPoints.names.mkString(", ")}"))
+          s"no decision point is named '$pointName'; there are: ${DecisionPoints.names.mkString(", ")}"
+        )
+      )
     val guards =
       Sessions.active.fold(NoGuards)(s => Guardrails.of(SQLConf.get, s.sparkContext))
     val (answer, verdict) = decide(point, text, parse(point, facts), guards)
@@ -38,14 +47,15 @@ object Rehearsal {
       point: DecisionPoint,
       text: String,
       facts: InternalRow,
-      guards: Guards): (Option[String], Verdict) =
+      guards: Guards
+  ): (Option[String], Verdict) =
     PolicyCompiler.compile(text, point.facts, point.answer) match {
-      case Left(e) => throw new IllegalArgumentException(s"${e.code}: ${e.message}")
+      case Left(e)       => throw new IllegalArgumentException(s"${e.code}: ${e.message}")
       case Right(policy) =>
         policy.eval(facts) match {
           case Left(failure) =>
             (None, Verdict(None, Reason.EvaluationFailed, Some(failure.message)))
-          case Right(null) => (None, Verdict(None, Reason.NullAnswer))
+          case Right(null)   => (None, Verdict(None, Reason.NullAnswer))
           case Right(answer) =>
             val word = answer.toString
             (Some(word), JoinLegality.verdict(word, new FactsRow(point.facts, facts), guards))
@@ -58,7 +68,8 @@ object Rehearsal {
       point.facts,
       Map("mode" -> "FAILFAST"),
       Literal(facts),
-      Some("UTC")).eval()
+      Some("UTC")
+    ).eval()
     if (parsed == null) throw new IllegalArgumentException("the facts are null")
     parsed.asInstanceOf[InternalRow]
   }

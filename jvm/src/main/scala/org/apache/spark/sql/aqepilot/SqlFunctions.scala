@@ -3,7 +3,13 @@ package org.apache.spark.sql.aqepilot
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.aqepilot.log.DecisionLog
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, InternalRow}
-import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Cast, Expression, ExpressionInfo, GenericInternalRow}
+import org.apache.spark.sql.catalyst.expressions.{
+  AttributeReference,
+  Cast,
+  Expression,
+  ExpressionInfo,
+  GenericInternalRow
+}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.util.{DateTimeUtils, GenericArrayData}
 import org.apache.spark.sql.types._
@@ -13,17 +19,17 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import io.aqepilot.decision._
 import io.aqepilot.policy.{PolicyCompiler, PolicyError}
 
-/**
- * The table functions through which PySpark, SQL, JDBC and Spark Connect ask what goes on.
- *
- * Each gives a relation of the rows at the time of analysis, so executors need nothing of ours.
- */
+/** The table functions through which PySpark, SQL, JDBC and Spark Connect ask what goes on.
+  *
+  * Each gives a relation of the rows at the time of analysis, so executors need nothing of ours.
+  */
 final class SqlFunction(
     val name: String,
     val usage: String,
     val parameters: Seq[String],
     schema: StructType,
-    rows: Seq[String] => Seq[Seq[Any]]) {
+    rows: Seq[String] => Seq[Seq[Any]]
+) {
 
   val identifier: FunctionIdentifier = FunctionIdentifier(name)
 
@@ -38,13 +44,15 @@ final class SqlFunction(
     "misc_funcs",
     "3.5.0",
     "",
-    "built-in")
+    "built-in"
+  )
 
   def build(arguments: Seq[Expression]): LogicalPlan = {
     if (arguments.length != parameters.length) {
       throw new IllegalArgumentException(
         s"$name takes ${parameters.length} arguments (${parameters.mkString(", ")}), got " +
-          arguments.length)
+          arguments.length
+      )
     }
     val values = arguments.zip(parameters).map { case (argument, parameter) =>
       if (!argument.foldable)
@@ -57,10 +65,10 @@ final class SqlFunction(
 
   private def catalyst(value: Any): Any = value match {
     case s: String => UTF8String.fromString(s)
-    case Some(v) => catalyst(v)
-    case None => null
+    case Some(v)   => catalyst(v)
+    case None      => null
     case s: Seq[_] => new GenericArrayData(s.map(catalyst).toArray[Any])
-    case v => v
+    case v         => v
   }
 }
 
@@ -74,7 +82,8 @@ object SqlFunctions {
     "aqepilot_status() - versions, health of each decision point, policies, settings, problems, counters.",
     Nil,
     strings("kind", "name", "value", "detail"),
-    _ => Status.rows)
+    _ => Status.rows
+  )
 
   val decisions: SqlFunction = new SqlFunction(
     "aqepilot_decisions",
@@ -105,7 +114,8 @@ object SqlFunctions {
         StructField("asked_us", DoubleType),
         StructField("fate", StringType),
         StructField("final_strategy", StringType)
-      )),
+      )
+    ),
     _ => decisionRows
   )
 
@@ -121,7 +131,8 @@ object SqlFunctions {
         StructField("line", IntegerType),
         StructField("column", IntegerType),
         StructField("suggestions", ArrayType(StringType))
-      )),
+      )
+    ),
     arguments => checked(arguments(0), arguments(1)).toSeq.map(errorRow)
   )
 
@@ -178,7 +189,7 @@ object SqlFunctions {
     else
       DecisionPoints.named(point) match {
         case Some(p) => PolicyCompiler.compile(text, p.facts, p.answer).left.toOption
-        case None =>
+        case None    =>
           Some(
             PolicyError(
               Problem.PolicyPointUnknown,
@@ -187,7 +198,8 @@ object SqlFunctions {
               None,
               None,
               Nearest.of(String.valueOf(point), DecisionPoints.names).take(1)
-            ))
+            )
+          )
       }
 
   private def errorRow(e: PolicyError): Seq[Any] =
@@ -218,33 +230,40 @@ private object Status {
           "point",
           p.name,
           if (Health.isLive(p)) "live" else "off",
-          Health.reasonOff(p).getOrElse("beside " + p.builtIn))) ++
+          Health.reasonOff(p).getOrElse("beside " + p.builtIn)
+        )
+      ) ++
       set.policies.map(p =>
         row(
           "policy",
           s"${p.name}.${p.point.name}",
           if (p.error.isDefined) "error" else p.mode.name,
-          detail(p))) ++
+          detail(p)
+        )
+      ) ++
       AqePilotConf.settings.map { s =>
         val value = conf.getConfString(s.key, null)
         row(
           "setting",
           s.key,
           Option(value).orElse(s.default).orNull,
-          if (value == null) "default" else "set")
+          if (value == null) "default" else "set"
+        )
       } ++
       session.toSeq.flatMap { s =>
         val guards = Guardrails.of(conf, s.sparkContext)
         Seq(
           row("guard", "max_broadcast_bytes", guards.maxBroadcastBytes.toString, "in force"),
           row("guard", "max_hash_build_bytes", guards.maxHashBuildBytes.toString, "in force"),
-          row("guard", "growth", guards.growth.toString, "in force"))
+          row("guard", "growth", guards.growth.toString, "in force")
+        )
       } ++
       problems.map(p => row("problem", p.code, null, p.message)) ++
       session.toSeq.flatMap(s =>
         DecisionLog.get(s.sparkContext).counters.map { case (name, count) =>
           row("counter", name, count.toString)
-        })
+        }
+      )
   }
 
   private def row(kind: String, name: String, value: String, detail: String = null): Seq[Any] =

@@ -8,12 +8,11 @@ import org.apache.spark.sql.aqepilot.rewrite.JoinFates
 /** What happens once, when the extension is applied to a new session. */
 object Start extends Logging {
 
-  /**
-   * Registers, and looks at what was submitted.
-   *
-   * A fault leaves Spark as it is, but for a submitted policy that is wrong where
-   * `spark.aqepilot.strict=true` asks for it to fail the application.
-   */
+  /** Registers, and looks at what was submitted.
+    *
+    * A fault leaves Spark as it is, but for a submitted policy that is wrong where
+    * `spark.aqepilot.strict=true` asks for it to fail the application.
+    */
   def apply(registrations: => Unit): Unit = {
     val problems = FailOpen("start", Seq.empty[String]) {
       AqePilotConf.register()
@@ -21,13 +20,17 @@ object Start extends Logging {
       DecisionLog.readFatesWith(JoinFates)
       SparkContext.getActive.toSeq.flatMap(submittedProblems)
     }
-    if (problems.nonEmpty &&
-      AqePilotConf.isTrue(AqePilotConf.getSubmitted(AqePilotConf.Strict))) {
+    if (
+      problems.nonEmpty &&
+      AqePilotConf.isTrue(AqePilotConf.getSubmitted(AqePilotConf.Strict))
+    ) {
       throw new SparkException(
         problems.mkString(
           "aqepilot: the submitted configuration is wrong, and spark.aqepilot.strict=true:\n  ",
           "\n  ",
-          "\n"))
+          "\n"
+        )
+      )
     }
   }
 
@@ -45,7 +48,8 @@ object Start extends Logging {
         set.policies
           .filter(_.isLive)
           .map(p => s"${p.name}.${p.point.name} (${p.mode.name}, revision ${p.revision})")
-          .mkString("aqepilot: policies ", ", ", ""))
+          .mkString("aqepilot: policies ", ", ", "")
+      )
     }
     problems.map(p => s"${p.code}: ${p.message}")
   }

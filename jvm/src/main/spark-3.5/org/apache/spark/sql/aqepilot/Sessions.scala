@@ -4,12 +4,11 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.SparkStrategy
 
-/**
- * The classic session.
- *
- * 4.0 split SparkSession into an interface shared with Spark Connect and `classic.SparkSession`, and lets join
- * keys have types that cannot be hashed (collations).
- */
+/** The classic session.
+  *
+  * 4.0 split SparkSession into an interface shared with Spark Connect and `classic.SparkSession`, and lets join
+  * keys have types that cannot be hashed (collations).
+  */
 object Sessions {
   type Classic = SparkSession
 

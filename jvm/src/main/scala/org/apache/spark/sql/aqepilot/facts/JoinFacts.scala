@@ -20,8 +20,8 @@ final class JoinFacts(
     left: JoinSide,
     right: JoinSide,
     sparkHint: JoinHint,
-    conversion: Option[String])
-    extends JoinSelectionHelper {
+    conversion: Option[String]
+) extends JoinSelectionHelper {
 
   private val hashable = Sessions.hashable(leftKeys, rightKeys)
 
@@ -30,12 +30,14 @@ final class JoinFacts(
       left.row(
         isLeft,
         canBuildBroadcastLeft(joinType),
-        hashable && canBuildShuffledHashJoinLeft(joinType))
+        hashable && canBuildShuffledHashJoinLeft(joinType)
+      )
     else
       right.row(
         isLeft,
         canBuildBroadcastRight(joinType),
-        hashable && canBuildShuffledHashJoinRight(joinType))
+        hashable && canBuildShuffledHashJoinRight(joinType)
+      )
 
   private lazy val leftRow = sideRow(isLeft = true)
   private lazy val rightRow = sideRow(isLeft = false)
@@ -50,10 +52,16 @@ final class JoinFacts(
       hasCondition,
       JoinState.word(state.userHint.leftHint).map(QueryFacts.string).orNull,
       JoinState.word(state.userHint.rightHint).map(QueryFacts.string).orNull
-    ))
+    )
+  )
 
   /** The facts row for one side. */
-  def row(sc: SparkContext, conf: SQLConf, executionId: Option[Long], isLeft: Boolean): InternalRow = {
+  def row(
+      sc: SparkContext,
+      conf: SQLConf,
+      executionId: Option[Long],
+      isLeft: Boolean
+  ): InternalRow = {
     val hint = if (isLeft) sparkHint.leftHint else sparkHint.rightHint
     new GenericInternalRow(
       Array[Any](
@@ -66,8 +74,11 @@ final class JoinFacts(
         new GenericInternalRow(
           Array[Any](
             JoinState.word(hint).map(QueryFacts.string).orNull,
-            conversion.map(QueryFacts.string).orNull))
-      ))
+            conversion.map(QueryFacts.string).orNull
+          )
+        )
+      )
+    )
   }
 }
 
@@ -76,6 +87,6 @@ object JoinFacts {
   /** Spark's SQL name of a join type, e.g. `LEFT OUTER`. */
   def name(joinType: JoinType): String = joinType match {
     case _: ExistenceJoin => "EXISTENCE"
-    case other => other.sql
+    case other            => other.sql
   }
 }

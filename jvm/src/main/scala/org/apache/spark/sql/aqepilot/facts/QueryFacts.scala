@@ -34,7 +34,10 @@ object QueryFacts {
         Option(sc.getLocalProperty("spark.job.tags")).toSeq
           .flatMap(_.split(",").toSeq)
           .filter(_.nonEmpty)
-          .sorted)))
+          .sorted
+      )
+    )
+  )
 
   def conf(c: SQLConf): InternalRow = new GenericInternalRow(
     Array[Any](
@@ -48,7 +51,8 @@ object QueryFacts {
       c.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR),
       c.numShufflePartitions,
       SparkJoinRules.conversionEnabled(c).getOrElse(null)
-    ))
+    )
+  )
 
   def cluster(sc: SparkContext): InternalRow = new GenericInternalRow(
     Array[Any](
@@ -57,11 +61,13 @@ object QueryFacts {
       taskSlots(sc),
       executorMemoryBytes(sc),
       Runtime.getRuntime.maxMemory(),
-      string(SPARK_VERSION)))
+      string(SPARK_VERSION)
+    )
+  )
 
   private def executors(sc: SparkContext): Int = sc.schedulerBackend match {
     case client: ExecutorAllocationClient => client.getExecutorIds().size
-    case _ => 1
+    case _                                => 1
   }
 
   /** Tasks that run at once on one executor. */
@@ -95,8 +101,10 @@ private object Fingerprints {
   private val known = java.util.Collections.synchronizedMap(
     new java.util.LinkedHashMap[(String, Long), Option[String]](16, 0.75f, true) {
       override def removeEldestEntry(
-          e: java.util.Map.Entry[(String, Long), Option[String]]): Boolean = size > MaxQueries
-    })
+          e: java.util.Map.Entry[(String, Long), Option[String]]
+      ): Boolean = size > MaxQueries
+    }
+  )
 
   def of(executionId: Long): Option[String] =
     SparkSession.getActiveSession.map(_.sparkContext.applicationId).flatMap { app =>

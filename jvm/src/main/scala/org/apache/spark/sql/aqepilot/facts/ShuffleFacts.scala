@@ -4,20 +4,20 @@ import java.util.{Collections, WeakHashMap}
 
 import org.apache.spark.MapOutputStatistics
 
-/**
- * What the sizes of a finished shuffle's partitions come to.
- *
- * @param bytes
- *   compressed bytes by partition id
- * @param median
- *   as Spark's `Utils.median` gives it: the mean of the two middle ones, at least 1
- */
+/** What the sizes of a finished shuffle's partitions come to.
+  *
+  * @param bytes
+  *   compressed bytes by partition id
+  * @param median
+  *   as Spark's `Utils.median` gives it: the mean of the two middle ones, at least 1
+  */
 final case class ShuffleFacts(
     bytes: Array[Long],
     total: Long,
     max: Long,
     median: Long,
-    nonEmptyRatio: Option[Double])
+    nonEmptyRatio: Option[Double]
+)
 
 object ShuffleFacts {
 

@@ -5,25 +5,39 @@ import org.apache.spark.internal.config
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeArrayData}
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LogicalPlan, Project, Sort, Window}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Aggregate,
+  Filter,
+  LogicalPlan,
+  Project,
+  Sort,
+  Window
+}
 import org.apache.spark.sql.execution.{ExpandExec, GenerateExec, SparkPlan, UnaryExecNode}
-import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, QueryStageExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.adaptive.{
+  BroadcastQueryStageExec,
+  QueryStageExec,
+  ShuffleQueryStageExec
+}
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
 import org.apache.spark.sql.execution.exchange.Exchange
 
-/**
- * One side of a join while its query runs.
- *
- * @param stage
- *   the shuffle stage beneath, running or finished; None when there is none below the operators that
- *   neither add rows nor shuffle
- * @param isPlain
- *   whether nothing stands between the stage and the join
- */
-final case class JoinSide(plan: LogicalPlan, stage: Option[ShuffleQueryStageExec], isPlain: Boolean) {
+/** One side of a join while its query runs.
+  *
+  * @param stage
+  *   the shuffle stage beneath, running or finished; None when there is none below the operators that
+  *   neither add rows nor shuffle
+  * @param isPlain
+  *   whether nothing stands between the stage and the join
+  */
+final case class JoinSide(
+    plan: LogicalPlan,
+    stage: Option[ShuffleQueryStageExec],
+    isPlain: Boolean
+) {
 
   /** The stage, once it has run and has statistics. */
   val finished: Option[ShuffleQueryStageExec] =
@@ -38,7 +52,7 @@ final case class JoinSide(plan: LogicalPlan, stage: Option[ShuffleQueryStageExec
 
   def isBroadcast: Boolean = plan match {
     case Stage(_, _: BroadcastQueryStageExec) => true
-    case _ => false
+    case _                                    => false
   }
 
   /** Changes whenever a fact of this side does. */
@@ -68,7 +82,8 @@ final case class JoinSide(plan: LogicalPlan, stage: Option[ShuffleQueryStageExec
         ofShuffle(_.nonEmptyRatio.getOrElse(null)),
         canBroadcast,
         canShuffleHash
-      ))
+      )
+    )
   }
 }
 
@@ -76,21 +91,21 @@ object JoinSide {
 
   def of(plan: LogicalPlan): JoinSide = plan match {
     case Stage(_, s: ShuffleQueryStageExec) => JoinSide(plan, Some(s), isPlain = true)
-    case _ => JoinSide(plan, beneath(plan), isPlain = false)
+    case _                                  => JoinSide(plan, beneath(plan), isPlain = false)
   }
 
   /** Looks through operators that keep or reduce rows: beyond others a shuffle says nothing of the side. */
   private def beneath(plan: LogicalPlan): Option[ShuffleQueryStageExec] = plan match {
-    case Stage(_, physical) => beneathPhysical(physical)
+    case Stage(_, physical)                                          => beneathPhysical(physical)
     case _: Project | _: Filter | _: Aggregate | _: Sort | _: Window => beneath(plan.children.head)
-    case _ => None
+    case _                                                           => None
   }
 
   private def beneathPhysical(plan: SparkPlan): Option[ShuffleQueryStageExec] = plan match {
-    case s: ShuffleQueryStageExec => Some(s)
+    case s: ShuffleQueryStageExec                                          => Some(s)
     case _: QueryStageExec | _: Exchange | _: GenerateExec | _: ExpandExec => None
     case u: UnaryExecNode => beneathPhysical(u.child)
-    case _ => None
+    case _                => None
   }
 
   private def exactUpTo: Int =
@@ -105,16 +120,16 @@ object Tables {
   def of(plan: LogicalPlan): Seq[String] = plan
     .collectLeaves()
     .flatMap {
-      case Stage(logical, _) => of(logical)
+      case Stage(logical, _)  => of(logical)
       case r: LogicalRelation =>
         r.catalogTable.map(_.identifier.unquotedString).orElse(r.relation match {
           case fs: HadoopFsRelation => fs.location.rootPaths.headOption.map(_.getName)
-          case _ => None
+          case _                    => None
         })
-      case h: HiveTableRelation => Some(h.tableMeta.identifier.unquotedString)
+      case h: HiveTableRelation         => Some(h.tableMeta.identifier.unquotedString)
       case v2: DataSourceV2ScanRelation => Some(v2.relation.name)
-      case m: InMemoryRelation => m.cacheBuilder.tableName
-      case _ => None
+      case m: InMemoryRelation          => m.cacheBuilder.tableName
+      case _                            => None
     }
     .map(_.stripPrefix("spark_catalog."))
     .distinct

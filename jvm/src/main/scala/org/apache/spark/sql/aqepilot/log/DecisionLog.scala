@@ -27,7 +27,9 @@ final class DecisionLog private (sc: SparkContext) {
   private val ids = new AtomicLong
   private val ring = new DecisionRing(
     faults.swallow("ring_bytes", DefaultRingBytes)(
-      sc.conf.getSizeAsBytes(RingBytesKey, s"${DefaultRingBytes}b")))
+      sc.conf.getSizeAsBytes(RingBytesKey, s"${DefaultRingBytes}b")
+    )
+  )
   private val recorder = new QueryRecorder(sc.listenerBus.post(_), settle, droppedEvents, faults)
 
   // Which facts are in the event log already, by execution; the oldest are forgotten.
@@ -35,7 +37,8 @@ final class DecisionLog private (sc: SparkContext) {
     new LinkedHashMap[(Option[Long], String), java.lang.Boolean] {
       override def removeEldestEntry(e: Map.Entry[(Option[Long], String), java.lang.Boolean]) =
         size > MaxFactsLogged
-    })
+    }
+  )
 
   private val evicted = source.count("dropped.ring")
   source.count("errors")
@@ -64,7 +67,8 @@ final class DecisionLog private (sc: SparkContext) {
     recorder.decided(decision.copy(facts = None), redact)
     evicted.inc(ring.add(decision).toLong)
     val again = decision.facts.isDefined && !factsLogged.synchronized(
-      factsLogged.add((e.executionId, e.factsId)))
+      factsLogged.add((e.executionId, e.factsId))
+    )
     sc.listenerBus.post(if (again) decision.copy(facts = None) else decision)
   }
 
@@ -100,9 +104,10 @@ final class DecisionLog private (sc: SparkContext) {
 
   private def droppedFrom(queue: String): Long =
     sc.listenerBus.metrics.metricRegistry.getMetrics.get(
-      s"queue.$queue.numDroppedEvents") match {
+      s"queue.$queue.numDroppedEvents"
+    ) match {
       case counter: Counter => counter.getCount
-      case _ => 0L
+      case _                => 0L
     }
 }
 
@@ -121,7 +126,7 @@ object DecisionLog {
   def get(sc: SparkContext): DecisionLog = synchronized {
     current match {
       case Some((`sc`, log)) => log
-      case _ =>
+      case _                 =>
         val log = new DecisionLog(sc)
         current = Some((sc, log))
         log

@@ -11,7 +11,7 @@ import org.apache.spark.metrics.source.Source
   *   - `errors`, `errors.<where>`: faults of ours that were swallowed
   *   - `dropped.<what>`: what the record lacks (see [[DecisionLog]])
   */
-private[log] final class DecisionSource extends Source {
+final private[log] class DecisionSource extends Source {
   override val sourceName: String = "aqepilot"
   override val metricRegistry: MetricRegistry = new MetricRegistry
 
@@ -38,9 +38,9 @@ private[log] final class DecisionSource extends Source {
     metricRegistry.getMetrics.forEach { (name, metric) =>
       metric match {
         case counter: Counter => all += name -> counter.getCount
-        case gauge: Gauge[_] => gauge.getValue match {
+        case gauge: Gauge[_]  => gauge.getValue match {
             case value: Long => all += name -> value
-            case _ =>
+            case _           =>
           }
         case _ =>
       }

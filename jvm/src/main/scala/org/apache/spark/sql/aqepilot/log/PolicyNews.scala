@@ -4,7 +4,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.aqepilot.{FailOpen, NamedPolicy, PolicySet, Sessions}
 
-import io.aqepilot.log.AqePilotPolicyLoaded
+import io.aqepilot.log.{AqePilotPolicyLoaded, EventSchema}
 
 /** Tells the record, and on a fault the driver's log, of each policy that a session loads: once. */
 object PolicyNews {
@@ -27,7 +27,7 @@ object PolicyNews {
     set.problems.foreach(p => FailOpen.warnOnce(s"${p.code}: ${p.message}"))
 
   private def event(session: Sessions.Classic, p: NamedPolicy) = AqePilotPolicyLoaded(
-    schemaVersion = 1,
+    schemaVersion = EventSchema.Version,
     time = System.currentTimeMillis(),
     sessionId = session.sessionUUID,
     policy = p.name,

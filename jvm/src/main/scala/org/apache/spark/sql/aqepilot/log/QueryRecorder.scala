@@ -9,19 +9,22 @@ import io.aqepilot.log._
 import org.apache.spark.{Success, TaskCommitDenied, TaskKilled}
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.execution.SQLExecution
-import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
+import org.apache.spark.sql.execution.ui.{
+  SparkListenerSQLExecutionEnd,
+  SparkListenerSQLExecutionStart
+}
 import org.apache.spark.sql.internal.SQLConf
 
 /** Follows each SQL execution to its end; if there were decisions in it, has their fates read and
   * posts how it went. What is known of an execution goes with its end; if that never comes, when
   * [[QueryRecorder.MaxQueries]] younger ones are open.
   */
-private[log] final class QueryRecorder(
+final private[log] class QueryRecorder(
     post: SparkListenerEvent => Unit,
     settle: Seq[AqePilotFate] => Unit,
     droppedEvents: => Long,
-    faults: Faults)
-    extends SparkListener {
+    faults: Faults
+) extends SparkListener {
   import QueryRecorder._
 
   // All state is guarded by `this`: decisions come from the threads of queries.
@@ -59,7 +62,7 @@ private[log] final class QueryRecorder(
   }
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case barrier: Barrier => barrier.passed.countDown()
+    case barrier: Barrier                      => barrier.passed.countDown()
     case start: SparkListenerSQLExecutionStart => faults.swallow("query_start", ()) {
         synchronized(opened(start.executionId).startedAt = Some(start.time))
       }
@@ -95,7 +98,9 @@ private[log] final class QueryRecorder(
         peakExecutionMemoryBytes = tasks.peakExecutionMemoryBytes,
         failedTasks = tasks.failed,
         fates = fates,
-        droppedEvents = droppedEvents - query.droppedBefore))
+        droppedEvents = droppedEvents - query.droppedBefore
+      )
+    )
   }
 
   private def readFates(query: Query, end: SparkListenerSQLExecutionEnd): Seq[AqePilotFate] =
@@ -142,7 +147,7 @@ private[log] object QueryRecorder {
     override protected[spark] def logEvent: Boolean = false
   }
 
-  private final class Query(val droppedBefore: Long) {
+  final private class Query(val droppedBefore: Long) {
     var startedAt: Option[Long] = None
     var redact: String => String = identity
     val decisions = mutable.ArrayBuffer.empty[AqePilotDecision]
@@ -150,14 +155,14 @@ private[log] object QueryRecorder {
     val tasks = new Tasks
   }
 
-  private final class Tasks {
+  final private class Tasks {
     var runMillis, cpuNanos, inputBytes, shuffleReadBytes, shuffleWriteBytes = 0L
     var memorySpillBytes, diskSpillBytes, peakExecutionMemoryBytes, failed = 0L
 
     def add(end: SparkListenerTaskEnd): Unit = {
       end.reason match {
         case Success | _: TaskKilled | _: TaskCommitDenied =>
-        case _ => failed += 1
+        case _                                             => failed += 1
       }
       for (task <- Option(end.taskMetrics)) {
         runMillis += task.executorRunTime

@@ -22,12 +22,14 @@ object Redaction {
     e.copy(
       tables = e.tables.map(redact),
       answer = e.answer.map(redact),
-      detail = e.detail.map(redact))
+      detail = e.detail.map(redact)
+    )
 
   def policy(
       e: AqePilotPolicyLoaded,
       conf: SparkConf,
-      redact: String => String): AqePilotPolicyLoaded = {
+      redact: String => String
+  ): AqePilotPolicyLoaded = {
     val key = s"spark.aqepilot.policy.${e.policy}"
     def setting(last: String, text: String): String =
       redact(Utils.redact(conf, Seq(s"$key.$last" -> text)).head._2)

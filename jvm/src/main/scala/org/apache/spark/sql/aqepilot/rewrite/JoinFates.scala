@@ -8,20 +8,23 @@ import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import io.aqepilot.decision.{DynamicJoinSelectionPoint, Fate}
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 
-/**
- * What became of the decisions on joins, read off the final plan.
- *
- * A join is found there by its logical link, in subqueries and stages too. One that is gone was replaced by
- * something else, such as an empty relation.
- */
+/** What became of the decisions on joins, read off the final plan.
+  *
+  * A join is found there by its logical link, in subqueries and stages too. One that is gone was replaced by
+  * something else, such as an empty relation.
+  */
 object JoinFates extends FateReader with AdaptiveSparkPlanHelper {
 
   override def read(plan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
     val applied =
-      decisions.filter(d => d.applied && d.point == DynamicJoinSelectionPoint.name && d.joinId.isDefined)
+      decisions.filter(d =>
+        d.applied && d.point == DynamicJoinSelectionPoint.name && d.joinId.isDefined
+      )
     if (applied.isEmpty) Nil
     else {
-      val joins: Map[Long, (String, JoinState)] = collectWithSubqueries(plan) { case p => p }.flatMap { p =>
+      val joins: Map[Long, (String, JoinState)] = collectWithSubqueries(plan) { case p =>
+        p
+      }.flatMap { p =>
         for {
           strategy <- JoinStrategy.of(p)
           state <- JoinState.of(p)

@@ -10,13 +10,12 @@ import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
 
 import io.aqepilot.decision.DynamicJoinSelectionPoint
 
-/**
- * Gives each join its identity at first planning, and plans nothing.
- *
- * Hook: planner strategy, before Spark's own. A tag set here is on the joins that `IN` and `EXISTS` became and
- * on those that cost-based reordering rebuilt, and at every re-plan; a rule before the optimiser's end misses
- * those. Spark plans a clone of the optimised plan, so the tags are one execution's own.
- */
+/** Gives each join its identity at first planning, and plans nothing.
+  *
+  * Hook: planner strategy, before Spark's own. A tag set here is on the joins that `IN` and `EXISTS` became and
+  * on those that cost-based reordering rebuilt, and at every re-plan; a rule before the optimiser's end misses
+  * those. Spark plans a clone of the optimised plan, so the tags are one execution's own.
+  */
 object JoinIdentity extends SparkStrategy {
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = {
@@ -27,7 +26,7 @@ object JoinIdentity extends SparkStrategy {
           if (root.containsPattern(TreePattern.JOIN) && !root.exists(_.isInstanceOf[Stage])) {
             root.foreach {
               case j: Join => JoinState.start(j)
-              case _ =>
+              case _       =>
             }
           }
         }
@@ -37,18 +36,19 @@ object JoinIdentity extends SparkStrategy {
   }
 }
 
-/**
- * Notes how each re-plan would run the joins that a policy decided on, to tell later a decision that AQE's
- * cost evaluator refused from one that changed nothing.
- *
- * Hook: query stage preparation, after `OptimizeSkewedJoin`. Never changes a plan; a no-op without policies.
- */
+/** Notes how each re-plan would run the joins that a policy decided on, to tell later a decision that AQE's
+  * cost evaluator refused from one that changed nothing.
+  *
+  * Hook: query stage preparation, after `OptimizeSkewedJoin`. Never changes a plan; a no-op without policies.
+  */
 object PlannedJoins extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = {
-    if (Health.isLive(DynamicJoinSelectionPoint) &&
-      PolicySet.of(conf).at(DynamicJoinSelectionPoint).nonEmpty) {
-      FailOpen("planned joins", ()) {
+    FailOpen("planned joins", ()) {
+      if (
+        Health.isLive(DynamicJoinSelectionPoint) &&
+        PolicySet.of(conf).at(DynamicJoinSelectionPoint).nonEmpty
+      ) {
         plan.foreach { p =>
           JoinStrategy.of(p).foreach(s => JoinState.of(p).foreach(_.planned = Some(s)))
         }

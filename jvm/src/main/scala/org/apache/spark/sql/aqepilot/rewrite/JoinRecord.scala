@@ -2,24 +2,23 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.spark.sql.aqepilot.{Mode, PolicyAnswer, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.{FailOpen, Mode, PolicyAnswer, PolicySet, Sessions}
 import org.apache.spark.sql.aqepilot.facts.{JoinFacts, JoinSide, QueryFacts, Tables}
 import org.apache.spark.sql.aqepilot.log.DecisionLog
 import org.apache.spark.sql.catalyst.plans.logical.Join
 
 import io.aqepilot.decision.{DynamicJoinSelectionPoint, FactsRow, Reason, Verdict}
-import io.aqepilot.log.{AqePilotDecision, FactsJson}
+import io.aqepilot.log.{AqePilotDecision, EventSchema, FactsJson}
 
 /** Writes what was decided on joins into the decision log, once for each change. */
 private object JoinRecord {
 
   private val point = DynamicJoinSelectionPoint
-  private val untrackedOf = ConcurrentHashMap.newKeySet[(String, Long)]()
+  private val told = ConcurrentHashMap.newKeySet[(String, Long, String)]()
 
-  /**
-   * @param lost
-   *   why this side's word gave way to the other side's, if it did
-   */
+  /** @param lost
+    *   why this side's word gave way to the other side's, if it did
+    */
   def side(
       session: Sessions.Classic,
       state: JoinState,
@@ -28,7 +27,8 @@ private object JoinRecord {
       left: JoinSide,
       right: JoinSide,
       isLeft: Boolean,
-      lost: Option[Reason]): Unit = memory.asked.foreach { asked =>
+      lost: Option[Reason]
+  ): Unit = memory.asked.foreach { asked =>
     val now = (asked.key, lost)
     if (!memory.recorded.contains(now)) {
       memory.recorded = Some(now)
@@ -45,17 +45,11 @@ private object JoinRecord {
           if (shadow && verdict.word.isDefined) Reason.Shadow
           else if (isLoser) lost.get
           else verdict.reason
-        AqePilotDecision(
-          schemaVersion = 1,
-          time = System.currentTimeMillis(),
-          decisionId = log.nextDecisionId(),
-          sessionId = session.sessionUUID,
-          executionId = executionId,
+        blank(session, executionId).copy(
           fingerprint = fingerprint,
-          point = point.name,
           joinId = Some(state.id),
           side = Some(if (isLeft) "left" else "right"),
-          tables = Some(tables(left) + " ⋈ " + tables(right)),
+          tables = Some(tables(left, right)),
           factsId = factsId,
           facts = Some(json),
           policy = answer.map(_.policy.name),
@@ -76,45 +70,68 @@ private object JoinRecord {
     }
   }
 
-  /** A join that has no identity: recorded once for each execution, and left to Spark. */
+  /** A join that has no identity: left to Spark. */
   def untracked(
       session: Sessions.Classic,
       join: Join,
       left: JoinSide,
       right: JoinSide,
-      set: PolicySet): Unit = {
+      set: PolicySet
+  ): Unit = if (set.at(point).nonEmpty) {
+    val what = s"a ${JoinFacts.name(join.joinType)} join made by a re-plan"
+    undecided(session, Reason.UntrackedJoin, what, Some(tables(left, right)))
+  }
+
+  /** A fault of ours: the plan that came in was kept. */
+  def failed(session: Sessions.Classic, fault: Throwable): Unit = FailOpen("record", ())(
+    undecided(session, Reason.InternalError, FailOpen.short(fault), None)
+  )
+
+  /** Once for each execution and reason. */
+  private def undecided(
+      session: Sessions.Classic,
+      reason: Reason,
+      detail: String,
+      tables: Option[String]
+  ): Unit = {
     val executionId = QueryFacts.executionId(session.sparkContext)
-    if (untrackedOf.size > 10000) untrackedOf.clear()
-    if (set.at(point).nonEmpty &&
-      untrackedOf.add((session.sparkContext.applicationId, executionId.getOrElse(-1L)))) {
-      val log = DecisionLog.get(session.sparkContext)
-      log.decided(
-        AqePilotDecision(
-          schemaVersion = 1,
-          time = System.currentTimeMillis(),
-          decisionId = log.nextDecisionId(),
-          sessionId = session.sessionUUID,
-          executionId = executionId,
-          fingerprint = None,
-          point = point.name,
-          joinId = None,
-          side = None,
-          tables = Some(tables(left) + " ⋈ " + tables(right)),
-          factsId = "",
-          facts = None,
-          policy = None,
-          revision = None,
-          mode = Mode.Enforce.name,
-          answer = None,
-          sparkAnswer = None,
-          sparkStrategy = None,
-          applied = false,
-          reason = Reason.UntrackedJoin.code,
-          detail = Some(s"a ${JoinFacts.name(join.joinType)} join made by a re-plan"),
-          askedMicros = 0.0
-        ))
+    if (told.size > 10000) told.clear()
+    if (told.add((session.sparkContext.applicationId, executionId.getOrElse(-1L), reason.code))) {
+      DecisionLog
+        .get(session.sparkContext)
+        .decided(
+          blank(session, executionId)
+            .copy(tables = tables, reason = reason.code, detail = Some(detail))
+        )
     }
   }
+
+  private def blank(session: Sessions.Classic, executionId: Option[Long]) = AqePilotDecision(
+    schemaVersion = EventSchema.Version,
+    time = System.currentTimeMillis(),
+    decisionId = DecisionLog.get(session.sparkContext).nextDecisionId(),
+    sessionId = session.sessionUUID,
+    executionId = executionId,
+    fingerprint = None,
+    point = point.name,
+    joinId = None,
+    side = None,
+    tables = None,
+    factsId = "",
+    facts = None,
+    policy = None,
+    revision = None,
+    mode = Mode.Enforce.name,
+    answer = None,
+    sparkAnswer = None,
+    sparkStrategy = None,
+    applied = false,
+    reason = "",
+    detail = None,
+    askedMicros = 0.0
+  )
+
+  private def tables(left: JoinSide, right: JoinSide): String = tables(left) + " ⋈ " + tables(right)
 
   private def tables(side: JoinSide): String = {
     val names = Tables.of(side.plan)

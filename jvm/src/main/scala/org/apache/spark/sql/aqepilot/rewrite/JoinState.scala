@@ -3,20 +3,25 @@ package org.apache.spark.sql.aqepilot.rewrite
 import java.util.{Collections, WeakHashMap}
 import java.util.concurrent.atomic.AtomicLong
 
-import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, JoinStrategyHint, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  HintInfo,
+  Join,
+  JoinHint,
+  JoinStrategyHint,
+  LogicalPlan
+}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 
-/**
- * What is remembered of a join from its first planning to the end of its query.
- *
- * AQE forgets what a run-time rule marked on a plan unless the re-plan is adopted and differs; a tag that was
- * set before AQE survives. It holds a mere array of Spark's and Java's own making, because plans travel to
- * executors, which do not have our jar; the state is found by that array's identity and goes with the plan.
- *
- * @param userHint
- *   the join's hint before any adaptive rule saw it
- */
+/** What is remembered of a join from its first planning to the end of its query.
+  *
+  * AQE forgets what a run-time rule marked on a plan unless the re-plan is adopted and differs; a tag that was
+  * set before AQE survives. It holds a mere array of Spark's and Java's own making, because plans travel to
+  * executors, which do not have our jar; the state is found by that array's identity and goes with the plan.
+  *
+  * @param userHint
+  *   the join's hint before any adaptive rule saw it
+  */
 final class JoinState(val id: Long, val userHint: JoinHint) {
   val left = new SideState
   val right = new SideState
@@ -65,7 +70,7 @@ object JoinState {
   /** The state of the join that a physical node was planned from. */
   def of(plan: SparkPlan): Option[JoinState] = plan.logicalLink.flatMap {
     case j: Join => of(j)
-    case _ => None
+    case _       => None
   }
 
   /** Spark's word for a hint, e.g. `SHUFFLE_HASH`. */

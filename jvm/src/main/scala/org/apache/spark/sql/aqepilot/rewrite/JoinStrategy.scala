@@ -4,7 +4,13 @@ import org.apache.spark.sql.aqepilot.Sessions
 import org.apache.spark.sql.aqepilot.facts.JoinSide
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec, ShuffledHashJoinExec, SortMergeJoinExec}
+import org.apache.spark.sql.execution.joins.{
+  BroadcastHashJoinExec,
+  BroadcastNestedLoopJoinExec,
+  CartesianProductExec,
+  ShuffledHashJoinExec,
+  SortMergeJoinExec
+}
 
 import io.aqepilot.decision.DynamicJoinSelectionPoint._
 
@@ -16,46 +22,46 @@ object JoinStrategy {
   private val ShuffledHash = "ShuffledHashJoin"
 
   def of(plan: SparkPlan): Option[String] = plan match {
-    case _: SortMergeJoinExec => Some(SortMerge)
-    case j: ShuffledHashJoinExec => Some(s"$ShuffledHash ${j.buildSide}")
-    case j: BroadcastHashJoinExec => Some(s"$BroadcastHash ${j.buildSide}")
+    case _: SortMergeJoinExec           => Some(SortMerge)
+    case j: ShuffledHashJoinExec        => Some(s"$ShuffledHash ${j.buildSide}")
+    case j: BroadcastHashJoinExec       => Some(s"$BroadcastHash ${j.buildSide}")
     case j: BroadcastNestedLoopJoinExec => Some(s"BroadcastNestedLoopJoin ${j.buildSide}")
-    case _: CartesianProductExec => Some("CartesianProduct")
-    case _ => None
+    case _: CartesianProductExec        => Some("CartesianProduct")
+    case _                              => None
   }
 
-  /**
-   * How Spark would plan a join that has these hints, without planning its children.
-   *
-   * @param conversion
-   *   on 4.3, what Spark would then convert a sort-merge join to: `LEFT`, `RIGHT`, `NONE`
-   */
+  /** How Spark would plan a join that has these hints, without planning its children.
+    *
+    * @param conversion
+    *   on 4.3, what Spark would then convert a sort-merge join to: `LEFT`, `RIGHT`, `NONE`
+    */
   def planned(
       session: Sessions.Classic,
       join: Join,
       left: JoinSide,
       right: JoinSide,
-      conversion: Option[String]): Option[String] =
+      conversion: Option[String]
+  ): Option[String] =
     if (left.isBroadcast) Some(s"$BroadcastHash BuildLeft")
     else if (right.isBroadcast) Some(s"$BroadcastHash BuildRight")
     else
       Sessions.joinSelection(session)(join).headOption.flatMap(of).map {
-        case SortMerge if conversion.contains("LEFT") => s"$ShuffledHash BuildLeft"
+        case SortMerge if conversion.contains("LEFT")  => s"$ShuffledHash BuildLeft"
         case SortMerge if conversion.contains("RIGHT") => s"$ShuffledHash BuildRight"
-        case strategy => strategy
+        case strategy                                  => strategy
       }
 
   /** Whether a join that runs so is what a decision on one side asked for. */
   def satisfies(strategy: String, word: String, isLeft: Boolean): Boolean = {
     val build = if (isLeft) "BuildLeft" else "BuildRight"
     word match {
-      case Broadcast => strategy == s"$BroadcastHash $build"
-      case ShuffleHash => strategy == s"$ShuffledHash $build"
+      case Broadcast         => strategy == s"$BroadcastHash $build"
+      case ShuffleHash       => strategy == s"$ShuffledHash $build"
       case PreferShuffleHash =>
         strategy == s"$ShuffledHash $build" || strategy.startsWith(BroadcastHash)
-      case ShuffleMerge => strategy == SortMerge
+      case ShuffleMerge    => strategy == SortMerge
       case NoBroadcastHash => strategy != s"$BroadcastHash $build"
-      case _ => false
+      case _               => false
     }
   }
 }

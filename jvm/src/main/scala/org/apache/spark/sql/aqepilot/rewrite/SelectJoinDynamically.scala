@@ -1,11 +1,31 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.{Asking, FailOpen, Guardrails, Health, Mode, PolicyAnswer, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.{
+  Asking,
+  FailOpen,
+  Guardrails,
+  Health,
+  Mode,
+  PolicyAnswer,
+  PolicySet,
+  Sessions
+}
 import org.apache.spark.sql.aqepilot.facts.{JoinFacts, JoinSide, QueryFacts}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
-import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, JoinStrategyHint, LogicalPlan}
-import org.apache.spark.sql.catalyst.plans.logical.{BROADCAST, NO_BROADCAST_HASH, SHUFFLE_HASH, SHUFFLE_MERGE}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  HintInfo,
+  Join,
+  JoinHint,
+  JoinStrategyHint,
+  LogicalPlan
+}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  BROADCAST,
+  NO_BROADCAST_HASH,
+  SHUFFLE_HASH,
+  SHUFFLE_MERGE
+}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.internal.SQLConf
@@ -13,16 +33,15 @@ import org.apache.spark.sql.internal.SQLConf
 import io.aqepilot.decision.{DynamicJoinSelectionPoint, FactsRow, JoinLegality, Reason, Verdict}
 import io.aqepilot.decision.DynamicJoinSelectionPoint._
 
-/**
- * What asking about one side gave.
- *
- * @param key
- *   all that the answer depends on
- * @param number
- *   counts the askings of this side
- * @param verdicts
- *   each policy's answer and what is made of it
- */
+/** What asking about one side gave.
+  *
+  * @param key
+  *   all that the answer depends on
+  * @param number
+  *   counts the askings of this side
+  * @param verdicts
+  *   each policy's answer and what is made of it
+  */
 final case class Asked(
     key: Any,
     number: Int,
@@ -30,39 +49,39 @@ final case class Asked(
     verdicts: Seq[(PolicyAnswer, Verdict)],
     sparkWord: Option[String],
     sparkStrategy: Option[String],
-    micros: Double) {
+    micros: Double
+) {
 
   /** The word to put into the plan, with the policy that said it. */
   def enforced: Option[(PolicyAnswer, String)] = verdicts.collectFirst {
-    case (answer, Verdict(Some(word), _, _)) if answer.policy.mode == Mode.Enforce => (answer, word)
+    case (by, Verdict(Some(word), _, _)) if by.policy.mode == Mode.Enforce => (by, word)
   }
 }
 
-/**
- * The decision point `dynamic_join_selection`: puts policies' answers into joins as Spark's own hints.
- *
- * Hook: AQE's logical batch, after Spark's own DynamicJoinSelection or DemoteBroadcastHashJoin. Asked for each
- * side with a finished shuffle, left then right; answered from memory until a fact changes. A side whose
- * answer is null keeps what Spark's rule gave it; once a policy's word was in the plan there, the user's hint is
- * restored and Spark's rule is run anew, because that rule is silent on a side that has a hint.
- *
- * A no-op without policies, for joins without equality keys, and for sides whose shuffle has not run.
- */
+/** The decision point `dynamic_join_selection`: puts policies' answers into joins as Spark's own hints.
+  *
+  * Hook: AQE's logical batch, after Spark's own DynamicJoinSelection or DemoteBroadcastHashJoin. Asked for each
+  * side with a finished shuffle, left then right; answered from memory until a fact changes. A side whose
+  * answer is null keeps what Spark's rule gave it; once a policy's word was in the plan there, the user's hint is
+  * restored and Spark's rule is run anew, because that rule is silent on a side that has a hint.
+  *
+  * A no-op without policies, for joins without equality keys, and for sides whose shuffle has not run.
+  */
 object SelectJoinDynamically extends Rule[LogicalPlan] {
 
   private val point = DynamicJoinSelectionPoint
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (!Health.isLive(point)) plan
-    else {
-      FailOpen(point.name, plan) {
-        val set = PolicySet.of(conf)
-        if (set.at(point).isEmpty && !JoinState.anyOverridden) plan
-        else
-          plan.transformDownWithPruning(_.containsPattern(TreePattern.JOIN)) { case join: Join =>
-            Sessions.active.fold(join)(decide(_, join, set))
-          }
-      }
+    FailOpen.recover(point.name) { fault =>
+      Sessions.active.foreach(JoinRecord.failed(_, fault))
+      plan
+    } {
+      lazy val set = PolicySet.of(conf)
+      if (!Health.isLive(point) || (set.at(point).isEmpty && !JoinState.anyOverridden)) plan
+      else
+        plan.transformDownWithPruning(_.containsPattern(TreePattern.JOIN)) { case join: Join =>
+          Sessions.active.fold(join)(decide(_, join, set))
+        }
     }
 
   private def decide(session: Sessions.Classic, join: Join, set: PolicySet): Join = join match {
@@ -83,7 +102,8 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
                 left,
                 right,
                 spark,
-                conversion)
+                conversion
+              )
             }
           case None =>
             JoinRecord.untracked(session, join, left, right, set)
@@ -94,13 +114,14 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
 }
 
 /** One join at one re-plan. */
-private final class JoinDecision(
+final private class JoinDecision(
     session: Sessions.Classic,
     join: Join,
     state: JoinState,
     left: JoinSide,
     right: JoinSide,
-    set: PolicySet) {
+    set: PolicySet
+) {
 
   private val point = DynamicJoinSelectionPoint
   private val conf: SQLConf = session.sessionState.conf
@@ -110,21 +131,24 @@ private final class JoinDecision(
   private lazy val sparkHint: JoinHint = {
     val bare = join.copy(hint = state.userHint)
     val excluded = conf.getConf(SQLConf.ADAPTIVE_OPTIMIZER_EXCLUDED_RULES).exists(
-      _.split(",").map(_.trim).contains(SparkJoinRules.ruleName))
+      _.split(",").map(_.trim).contains(SparkJoinRules.ruleName)
+    )
     if (excluded) bare.hint else SparkJoinRules.hints(bare)
   }
 
   private lazy val conversion: Option[String] = {
     def plain(side: JoinSide) = if (side.isPlain) side.finished else None
     FailOpen("conversion", Option.empty[String])(
-      SparkJoinRules.conversion(join.copy(hint = sparkHint), plain(left), plain(right)))
+      SparkJoinRules.conversion(join.copy(hint = sparkHint), plain(left), plain(right))
+    )
   }
 
   private lazy val sparkStrategy: Option[String] =
     if (JoinState.hasStrategy(state.userHint)) None
     else
       FailOpen("spark strategy", Option.empty[String])(
-        JoinStrategy.planned(session, join.copy(hint = sparkHint), left, right, conversion))
+        JoinStrategy.planned(session, join.copy(hint = sparkHint), left, right, conversion)
+      )
 
   private val isBroadcast = left.isBroadcast || right.isBroadcast
 
@@ -133,21 +157,24 @@ private final class JoinDecision(
 
   def decide(factsOf: (JoinHint, Option[String]) => JoinFacts): Join = state.synchronized {
     lazy val facts = factsOf(sparkHint, conversion)
-    Seq((state.left, left, true), (state.right, right, false)).foreach { case (memory, side, isLeft) =>
-      if (set.at(point).isEmpty) memory.asked = None
-      else if (isBroadcast && memory.asked.isDefined) () // Spark keeps the broadcast: nothing to decide
-      else if (side.finished.isEmpty) memory.asked = None
-      else if (!memory.asked.exists(_.key == key)) {
-        memory.askings += 1
-        memory.asked = Some(ask(facts, isLeft, memory.askings))
-      }
+    Seq((state.left, left, true), (state.right, right, false)).foreach {
+      case (memory, side, isLeft) =>
+        if (set.at(point).isEmpty) memory.asked = None
+        else if (isBroadcast && memory.asked.isDefined)
+          () // Spark keeps the broadcast: nothing to decide
+        else if (side.finished.isEmpty) memory.asked = None
+        else if (!memory.asked.exists(_.key == key)) {
+          memory.askings += 1
+          memory.asked = Some(ask(facts, isLeft, memory.askings))
+        }
     }
     val leftWord = state.left.asked.flatMap(_.enforced).map(_._2)
     val rightWord = state.right.asked.flatMap(_.enforced).map(_._2)
     val decided = {
       val hint = JoinHint(
         hintOf(state.left, leftWord, _.leftHint),
-        hintOf(state.right, rightWord, _.rightHint))
+        hintOf(state.right, rightWord, _.rightHint)
+      )
       withPreferred(if (hint == join.hint) join else join.copy(hint = hint), leftWord, rightWord)
     }
     record(leftWord, rightWord, decided.hint)
@@ -162,7 +189,7 @@ private final class JoinDecision(
     val verdicts = answers.map { answer =>
       answer -> (answer.value match {
         case Left(failure) => Verdict(None, Reason.EvaluationFailed, Some(failure.message))
-        case Right(value) =>
+        case Right(value)  =>
           JoinLegality.verdict(value.toString, new FactsRow(point.facts, row), guards)
       })
     }
@@ -175,40 +202,47 @@ private final class JoinDecision(
   private def hintOf(
       memory: SideState,
       word: Option[String],
-      side: JoinHint => Option[HintInfo]): Option[HintInfo] = word match {
+      side: JoinHint => Option[HintInfo]
+  ): Option[HintInfo] = word match {
     case Some(w) =>
       memory.overridden = true
       JoinState.anyOverridden = true
       strategyHint(w) match {
         case Some(h) => Some(side(state.userHint).getOrElse(HintInfo()).copy(strategy = Some(h)))
-        case None => side(state.userHint)
+        case None    => side(state.userHint)
       }
     case None if memory.overridden => side(sparkHint)
-    case None => side(join.hint)
+    case None                      => side(join.hint)
   }
 
   private def strategyHint(word: String): Option[JoinStrategyHint] = word match {
-    case Broadcast => Some(BROADCAST)
-    case ShuffleHash => Some(SHUFFLE_HASH)
-    case ShuffleMerge => Some(SHUFFLE_MERGE)
+    case Broadcast       => Some(BROADCAST)
+    case ShuffleHash     => Some(SHUFFLE_HASH)
+    case ShuffleMerge    => Some(SHUFFLE_MERGE)
     case NoBroadcastHash => Some(NO_BROADCAST_HASH)
-    case _ => None
+    case _               => None
   }
 
   /** PREFER_SHUFFLE_HASH needs to know what the other side's hint leaves to a broadcast by size. */
   private def withPreferred(
       base: Join,
       leftWord: Option[String],
-      rightWord: Option[String]): Join = {
+      rightWord: Option[String]
+  ): Join = {
     lazy val preferred =
       if (isBroadcast) None else SparkJoinRules.preferShuffleHash(base, conf)
     def prefer(hint: Option[HintInfo], word: Option[String], other: Option[HintInfo]) =
-      if (!word.contains(PreferShuffleHash) || JoinState.word(other).exists(JoinLegality.rank(_) > 1) ||
-        preferred.isEmpty) hint
+      if (
+        !word.contains(
+          PreferShuffleHash
+        ) || JoinState.word(other).exists(JoinLegality.rank(_) > 1) ||
+        preferred.isEmpty
+      ) hint
       else Some(hint.getOrElse(HintInfo()).copy(strategy = preferred))
     val hint = JoinHint(
       prefer(base.hint.leftHint, leftWord, base.hint.rightHint),
-      prefer(base.hint.rightHint, rightWord, base.hint.leftHint))
+      prefer(base.hint.rightHint, rightWord, base.hint.leftHint)
+    )
     if (hint == join.hint) join else join.copy(hint = hint)
   }
 
@@ -225,7 +259,8 @@ private final class JoinDecision(
         left,
         right,
         isLeft = true,
-        loser(leftWord, hint.rightHint, rightIsSmaller))
+        loser(leftWord, hint.rightHint, rightIsSmaller)
+      )
       JoinRecord.side(
         session,
         state,
@@ -234,6 +269,7 @@ private final class JoinDecision(
         left,
         right,
         isLeft = false,
-        loser(rightWord, hint.leftHint, !rightIsSmaller))
+        loser(rightWord, hint.leftHint, !rightIsSmaller)
+      )
     }
 }

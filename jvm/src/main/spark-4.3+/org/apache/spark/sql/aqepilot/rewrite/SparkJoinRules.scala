@@ -3,42 +3,46 @@ package org.apache.spark.sql.aqepilot.rewrite
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, JoinSelectionHelper}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint, JoinStrategyHint, SHUFFLE_HASH}
-import org.apache.spark.sql.execution.adaptive.{ConvertSortMergeJoinToShuffledHashJoin, DemoteBroadcastHashJoin, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.adaptive.{
+  ConvertSortMergeJoinToShuffledHashJoin,
+  DemoteBroadcastHashJoin,
+  ShuffleQueryStageExec
+}
 import org.apache.spark.sql.execution.exchange.EnsureRequirements
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.Need
 
-/**
- * Spark's own run-time join rules from 4.3 on.
- *
- * 4.3 took DynamicJoinSelection apart: the demotion of broadcasts is a rule of its own, and the preference
- * for a shuffled hash join moved from a hint (PREFER_SHUFFLE_HASH, gone) to the physical plan, per join.
- */
+/** Spark's own run-time join rules from 4.3 on.
+  *
+  * 4.3 took DynamicJoinSelection apart: the demotion of broadcasts is a rule of its own, and the preference
+  * for a shuffled hash join moved from a hint (PREFER_SHUFFLE_HASH, gone) to the physical plan, per join.
+  */
 object SparkJoinRules extends JoinSelectionHelper {
 
   val needs: Seq[Need] = Seq(
     Need("org.apache.spark.sql.execution.adaptive.DemoteBroadcastHashJoin"),
-    Need("org.apache.spark.sql.execution.adaptive.ConvertSortMergeJoinToShuffledHashJoin"))
+    Need("org.apache.spark.sql.execution.adaptive.ConvertSortMergeJoinToShuffledHashJoin")
+  )
 
   val ruleName: String = DemoteBroadcastHashJoin.ruleName
 
   def hints(join: Join): JoinHint = DemoteBroadcastHashJoin(join) match {
     case j: Join => j.hint
-    case _ => join.hint
+    case _       => join.hint
   }
 
-  /**
-   * Which side Spark would build from if it turned a sort-merge join here into a shuffled hash join: its own
-   * rule, run on a sort-merge join of the two finished stages.
-   *
-   * None when a side's stage is not a finished one that stands alone: what is planned above it is not known.
-   */
+  /** Which side Spark would build from if it turned a sort-merge join here into a shuffled hash join: its own
+    * rule, run on a sort-merge join of the two finished stages.
+    *
+    * None when a side's stage is not a finished one that stands alone: what is planned above it is not known.
+    */
   def conversion(
       join: Join,
       left: Option[ShuffleQueryStageExec],
-      right: Option[ShuffleQueryStageExec]): Option[String] =
+      right: Option[ShuffleQueryStageExec]
+  ): Option[String] =
     for {
       l <- left
       r <- right
@@ -49,7 +53,7 @@ object SparkJoinRules extends JoinSelectionHelper {
       planned.setLogicalLink(join)
       ConvertSortMergeJoinToShuffledHashJoin(EnsureRequirements())(planned) match {
         case c: ShuffledHashJoinExec => if (c.buildSide == BuildLeft) "LEFT" else "RIGHT"
-        case p =>
+        case p                       =>
           p.collectFirst { case c: ShuffledHashJoinExec =>
             if (c.buildSide == BuildLeft) "LEFT" else "RIGHT"
           }.getOrElse("NONE")
@@ -62,10 +66,9 @@ object SparkJoinRules extends JoinSelectionHelper {
     case _ => None
   }
 
-  /**
-   * PREFER_SHUFFLE_HASH as it was: a broadcast by size comes first, then this hint is as good as
-   * SHUFFLE_HASH.
-   */
+  /** PREFER_SHUFFLE_HASH as it was: a broadcast by size comes first, then this hint is as good as
+    * SHUFFLE_HASH.
+    */
   def preferShuffleHash(join: Join, conf: SQLConf): Option[JoinStrategyHint] =
     if (getBroadcastBuildSide(join, hintOnly = false, conf).isDefined) None else Some(SHUFFLE_HASH)
 

@@ -1,0 +1,36 @@
+package org.apache.spark.sql.aqepilot
+
+import org.apache.spark.SPARK_VERSION
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.aqepilot.decision.{DecisionPoints, Need}
+
+class HealthSuite extends AnyFunSuite {
+
+  Seq(
+    "3.5.9" -> "3.5",
+    "3.5.6-amzn-1" -> "3.5",
+    "3.5.3.0-fabric" -> "3.5",
+    "4.0.0-dataproc" -> "4.0",
+    "4.3.0-SNAPSHOT" -> "4.3"
+  ).foreach { case (version, minor) =>
+    test(s"the minor of $version is $minor") {
+      assert(Health.minorOf(version) === minor)
+    }
+  }
+
+  test("this jar fits the Spark it was compiled against") {
+    assert(Health.build.sparkMinor === Health.minorOf(SPARK_VERSION))
+    DecisionPoints.all.foreach(p => assert(Health.reasonOff(p) === None, p.name))
+  }
+
+  test("a class or a method that a vendor took away is named") {
+    assert(Health.missing(Seq(Need("java.lang.String", Some("length")))) === Nil)
+    assert(
+      Health.missing(
+        Seq(Need("org.apache.spark.Gone"), Need("java.lang.String", Some("gone")))
+      ) ===
+        Seq("org.apache.spark.Gone", "java.lang.String.gone")
+    )
+  }
+}
