@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import little
 import pytest
-from plans import Executed
 from pyspark.sql import DataFrame, SparkSession
+
+import little
+from plans import Executed
 from rows import assert_same_rows
 
 WORDS = ("BROADCAST", "SHUFFLE_HASH", "PREFER_SHUFFLE_HASH", "SHUFFLE_MERGE", "NO_BROADCAST_HASH")
@@ -64,6 +65,7 @@ KINDS = (
         ("right",),
     ),
 )
+
 
 def checksum(sql: str) -> str:
     """One row that stands for the query's multiset of rows."""
