@@ -1,0 +1,62 @@
+"""The jar on the driver's class path alone: executors, JVMs of their own here, never see it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import little
+import policies
+from conftest import Submit
+
+JOB = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import plans, policies
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+sc = spark.sparkContext
+spark.range(20000).selectExpr("id % 1000 AS k", "id AS v").createOrReplaceTempView("a")
+spark.range(1000).selectExpr("id AS k", "id * 2 AS w").createOrReplaceTempView("b")
+sql = "SELECT count(*) AS n, sum(b.w + a.v) AS w FROM a JOIN b ON a.k = b.k"
+spark.conf.set("spark.aqepilot.mode", "off")
+print("plain", plans.execute(spark.sql(sql))[:2])
+spark.conf.unset("spark.aqepilot.mode")
+df = spark.sql(sql)
+print("decided", plans.execute(df)[:2])
+for d in policies.decisions(spark):
+    if d.applied:
+        print("decision", d.reason, d.fate)
+print("as rows", spark.sql("SELECT kind FROM aqepilot_status()").rdd.map(lambda r: r.kind).first())
+
+jvm = sc._jvm
+executors = set(sc.parallelize(range(8), 4).map(lambda _: __import__("os").getppid()).collect())
+driver = jvm.java.lang.ProcessHandle.current().pid()
+print("elsewhere", driver not in executors, len(sc._jsc.sc().statusTracker().getExecutorInfos()))
+print("jars", sc._jsc.sc().listJars().size())
+"""
+
+
+def test_executors_need_no_jar(spark_submit: Submit, spark_jar: Path) -> None:
+    run = spark_submit(
+        JOB,
+        ["--driver-class-path", str(spark_jar)],
+        master="local-cluster[2,1,1024]",
+        extension=False,
+        conf=little.SORT_MERGE
+        | {
+            "spark.sql.extensions": "io.aqepilot.AqePilotExtension",
+            "spark.executor.memory": "1g",
+            "spark.sql.shuffle.partitions": "4",
+        }
+        | policies.conf(policies.HASH_RIGHT),
+        job_words=[str(Path(__file__).parent)],
+    )
+    assert run.returncode == 0, run.stderr[-5000:]
+    said = dict(line.split(" ", 1) for line in run.stdout.splitlines() if " " in line)
+    rows = "[Row(n=20000, w=219970000)]"
+    assert said["plain"].startswith(f"({rows}, [Join(strategy='SortMergeJoin'")
+    assert said["decided"].startswith(f"({rows}, [Join(strategy='ShuffledHashJoin BuildRight'")
+    assert said["decision"] == "APPLIED adopted"
+    assert said["as"] == "rows version"
+    assert said["elsewhere"] == "True 3"
+    assert said["jars"] == "0"
