@@ -1,0 +1,1 @@
+"""What aqepilot costs, beside plain Spark on the same machine: `make bench`."""

@@ -1,0 +1,119 @@
+"""`python -m bench`: measures, prints a markdown table and writes all figures as JSON.
+
+Nothing here passes or fails: figures depend on the machine and on what else it does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "python")]
+
+from bench import machine, runs  # noqa: E402
+from bench.figures import Spread, ratios, spread  # noqa: E402
+
+PARTS = ("ask", "planning", "tpch")
+
+
+def main() -> None:
+    options = _options()
+    where = machine.describe()
+    figures: dict[str, Any] = {}
+    if "ask" in options.part:
+        figures["ask_us"] = runs.ask(options.queries, warm_up=max(5, options.queries // 3))
+    if "planning" in options.part:
+        figures["planning_ms"] = runs.planning(options.rounds, options.warm_up, options.plans)
+    if "tpch" in options.part:
+        figures["tpch_s"] = runs.total(options.rounds, options.scale)
+    text = report(where, figures, options.scale)
+    print(text)
+    options.out.mkdir(parents=True, exist_ok=True)
+    name = f"bench-spark-{where['spark']}"
+    measured = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    found = {"measured": measured, "machine": where, "figures": figures}
+    (options.out / f"{name}.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+    (options.out / f"{name}.md").write_text(text + "\n", encoding="utf-8")
+    print(f"\nwritten: {options.out / name}.json, .md", file=sys.stderr)
+
+
+def report(where: dict[str, Any], figures: dict[str, Any], scale: float) -> str:
+    """Returns the figures as markdown."""
+    lines = [", ".join(f"{key} {value}" for key, value in where.items()), ""]
+    if "ask_us" in figures:
+        lines += _table(
+            "One ask, facts of two sides with 2,000 partitions included (µs)",
+            ("policy", "median", "p10", "p90", "asks"),
+            [_row(name, spread(asks)) for name, asks in figures["ask_us"].items() if asks],
+        )
+    pairs = []
+    planned = figures.get("planning_ms", {})
+    for kind in ("wall", "cpu") if planned else ():
+        per_round = {v: [statistics.median(r[kind]) for r in rs] for v, rs in planned.items()}
+        pairs.append((f"planning of a six-table join, {kind} time", "ms", per_round))
+    if "tpch_s" in figures:
+        of = figures["tpch_s"].items()
+        title = f"TPC-H SF{scale:g}, 22 queries"
+        walls = {v: [sum(r["wall"].values()) for r in rs] for v, rs in of}
+        pairs.append((f"{title}, wall time", "s", walls))
+        pairs.append((f"{title}, cpu time", "s", {v: [r["cpu"] for r in rs] for v, rs in of}))
+    for title, unit, by_variant in pairs:
+        plain = by_variant["plain"]
+        rows = []
+        for variant, values in by_variant.items():
+            ratio = spread(ratios(values, plain))
+            paired = ("", "", "") if variant == "plain" else _percent(ratio)
+            rows.append((variant, f"{statistics.median(values):.2f}", *paired, str(len(values))))
+        head = ("variant", f"median {unit}", "to plain, median", "p10", "p90", "rounds")
+        lines += _table(f"Installed without a policy: {title}", head, rows)
+    return "\n".join(lines)
+
+
+def _row(name: str, of: Spread) -> tuple[str, ...]:
+    return (name, f"{of.median:.1f}", f"{of.p10:.1f}", f"{of.p90:.1f}", str(of.count))
+
+
+def _percent(ratio: Spread) -> tuple[str, str, str]:
+    median, p10, p90 = (f"{100 * (value - 1):+.1f} %" for value in ratio[:3])
+    return median, p10, p90
+
+
+def _table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    rule = "|".join(["---", *["---:"] * (len(head) - 1)])
+    body = [f"| {' | '.join(row)} |" for row in [head, *rows]]
+    return [f"**{title}**", "", body[0], f"|{rule}|", *body[1:], ""]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("part", nargs="*", help=f"some of {', '.join(PARTS)}; default: all")
+    parser.add_argument("--rounds", type=int, default=6, help="runs of each variant (default 6)")
+    parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor (default 1)")
+    parser.add_argument(
+        "--queries", type=int, default=30, help="timed queries of asks (default 30)"
+    )
+    parser.add_argument(
+        "--plans", type=int, default=100, help="timed plannings a run (default 100)"
+    )
+    parser.add_argument("--warm-up", type=int, default=100, help="plannings before (default 100)")
+    parser.add_argument("--quick", action="store_true", help="2 rounds, scale 0.1, few repetitions")
+    parser.add_argument("--out", type=Path, default=Path("target/bench"), help="for the figures")
+    options = parser.parse_args()
+    unknown = set(options.part) - set(PARTS)
+    if unknown:
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    options.part = options.part or PARTS
+    if options.quick:
+        options.rounds, options.scale, options.queries = 2, 0.1, 6
+        options.plans = options.warm_up = 20
+    return options
+
+
+if __name__ == "__main__":
+    main()

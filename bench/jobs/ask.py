@@ -1,0 +1,39 @@
+"""Asks a policy about joins of 2,000 shuffle partitions; prints each ask's microseconds as JSON.
+
+Only asks that had both sides' facts; of each query's, the first has to gather them.
+
+spark-submit ask.py <queries>
+"""
+
+import json
+import sys
+
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.appName("bench-ask").getOrCreate()
+spark.range(200_000).selectExpr("id % 50000 AS k", "id AS v").write.parquet("big")
+spark.range(50_000).selectExpr("id AS k", "id * 2 AS w").write.parquet("small")
+for name in ("big", "small"):
+    spark.read.parquet(name).createOrReplaceTempView(name)
+
+partitions = int(spark.conf.get("spark.sql.shuffle.partitions"))
+asks = []
+seen = -1
+for query in range(int(sys.argv[1])):
+    join = "SELECT count(*), sum(v + w) FROM big JOIN small ON big.k = small.k"
+    spark.sql(f"{join} WHERE v % 1000 <> {query}").collect()
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    recorded = spark.sql(
+        "SELECT decision_id, asked_us, answer, coalesce(facts, first_value(facts, true) OVER "
+        "(PARTITION BY facts_id ORDER BY decision_id)) AS facts FROM aqepilot_decisions() "
+        f"WHERE decision_id > {seen} ORDER BY decision_id"
+    ).collect()
+    for row in recorded:
+        seen = max(seen, row.decision_id)
+        facts = json.loads(row.facts) if row.facts else {}
+        sides = [facts.get(side) or {} for side in ("side", "other")]
+        if all(side.get("num_partitions") == partitions for side in sides):
+            is_first = not asks or asks[-1]["query"] != query
+            asks.append({"query": query, "us": row.asked_us, "is_first": is_first})
+print(json.dumps(asks))
+spark.stop()
