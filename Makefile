@@ -129,7 +129,8 @@ demo: $(DEMO) ## TPC-H with a skewed key, plain and with a policy, side by side
 bench: $(DEMO) ## what aqepilot costs, paired with plain Spark
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m bench $(ARGS)
 
-docs: .envs/tools/.ready ## the Python reference, in dist/docs/
+docs: .envs/tools/.ready ## what the pages in docs/ take from the sources; the Python reference, in dist/docs/
+	PYTHONPATH=python $(TOOLS)/python tools/docs.py
 	PYTHONPATH=python $(TOOLS)/pdoc -d google -o dist/docs aqepilot
 
 clean: ## all that was built; the environments stay

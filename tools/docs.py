@@ -1,0 +1,264 @@
+"""Writes what the documentation says of names, from where the names are: `make docs`.
+
+Between `<!-- generated: x -->` and `<!-- end -->` stands what `BLOCKS["x"]` returns. Without an
+argument every page is brought up to date; the tests call `refreshed` to see whether one is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import click
+
+import aqepilot.demo
+from aqepilot import catalog, recipes
+from aqepilot.cli import main as cli
+from aqepilot.decision import COLUMNS, Decision
+
+ROOT = Path(__file__).resolve().parent.parent
+EVENTS = ROOT / "jvm/src/main/scala/io/aqepilot/log/Events.scala"
+BLOCK = re.compile(r"(<!-- generated: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def pages() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def refreshed(text: str) -> str:
+    """Returns a page with its generated parts anew."""
+    return BLOCK.sub(lambda m: f"{m[1]}\n{BLOCKS[m[2]]()}\n\n{m[3]}", text)
+
+
+def without_web_fonts(svg: str) -> str:
+    """Returns a picture that a reader's machine shows without fetching anything."""
+    svg = re.sub(r" *@font-face \{.*?\n    \}\n", "", svg, flags=re.DOTALL)
+    return re.sub(r" *<!-- Generated with .*? -->\n", "", svg)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_cell(text) for text in line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _code(text: str | None) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _coded(rows: Iterable[Sequence[str]]) -> list[list[str]]:
+    return [[_code(first), *rest] for first, *rest in rows]
+
+
+def sparks() -> str:
+    table = (ROOT / "python/aqepilot/spark_versions.csv").read_text("utf-8")
+    rows = list(csv.DictReader(table.splitlines()))
+    minors = dict.fromkeys(row["minor"] for row in rows)
+    lines = []
+    for minor in minors:
+        own = [row for row in rows if row["minor"] == minor]
+        tried = {row["newest"] for row in own} | {
+            patch for row in own for patch in row["smoke"].split(";") if patch
+        }
+        in_full = any(row["role"] == "full" for row in own)
+        lines.append(
+            [
+                minor,
+                ", ".join(row["scala"] for row in own),
+                ", ".join(sorted(tried)),
+                "all" if in_full else "smoke test: a policy under spark-submit",
+            ]
+        )
+    return _table(("Spark", "Scala", "Tested releases", "Tests on the newest"), lines)
+
+
+def words() -> str:
+    return _table(("Answer", "Meaning"), _coded(_point().words))
+
+
+def facts() -> str:
+    parts = []
+    for name in dict.fromkeys(fact.path.split(".")[0] for fact in _point().facts):
+        if name == "other":
+            continue
+        own = [fact for fact in _point().facts if fact.path.startswith(f"{name}.")]
+        title = "`side` and `other`" if name == "side" else f"`{name}`"
+        rows = []
+        for fact in own:
+            both = f"`{fact.path}`, `{fact.path.replace('side.', 'other.', 1)}`"
+            path = both if name == "side" else _code(fact.path)
+            rows.append([path, fact.type, fact.meaning])
+        parts.append(f"### {title}\n\n{_table(('Fact', 'Type', 'Meaning'), rows)}")
+    return "\n\n".join(parts)
+
+
+def reasons() -> str:
+    return _table(("Reason", "Meaning"), _coded(catalog.reasons().items()))
+
+
+def fates() -> str:
+    return _table(("Fate", "Meaning"), _coded(catalog.fates().items()))
+
+
+def problems() -> str:
+    return _table(("Problem", "Meaning"), _coded(catalog.problems().items()))
+
+
+def settings() -> str:
+    rows = [
+        [_code(s.key), _code(s.type), _code(s.default), s.where, s.meaning]
+        for s in catalog.settings()
+    ]
+    return _table(("Setting", "Takes", "Default", "Where", "Meaning"), rows)
+
+
+def functions() -> str:
+    rows = []
+    for entry in functions_listed():
+        call, _, meaning = entry["meaning"].partition(" - ")
+        rows.append([_code(call), meaning])
+    return _table(("Function", "Returns"), rows)
+
+
+def functions_listed() -> list[dict[str, str]]:
+    text = Path(catalog.__file__).with_name("catalog.json").read_text("utf-8")
+    found: list[dict[str, str]] = json.loads(text)["functions"]
+    return found
+
+
+def recipebook() -> str:
+    return _table(("Recipe", "What it is"), _coded((n, recipes.summary(n)) for n in recipes.names()))
+
+
+def commands() -> str:
+    return "\n\n".join(_command(name, command) for name, command in cli.commands.items())
+
+
+def _command(name: str, command: click.Command) -> str:
+    if name == "demo":
+        parser = aqepilot.demo._parser()
+        rows = [_argparse_option(action) for action in parser._actions if action.option_strings]
+        examples = (parser.epilog or "").removeprefix("Examples: ").split("; ")
+        usage, help_text = "[OPTIONS]", parser.description or ""
+    else:
+        options = [p for p in command.params if isinstance(p, click.Option)]
+        arguments = [p for p in command.params if isinstance(p, click.Argument)]
+        rows = [_click_option(option) for option in options]
+        found = re.search(r"Examples?:\n(.*?)(\n\n|\Z)", command.epilog or "", re.DOTALL)
+        examples = [line.strip() for line in (found[1] if found else "").splitlines()]
+        named = [a.metavar or (a.name or "").upper() for a in arguments]
+        if name == "recipes":
+            named = [f"[{word}]" for word in named]
+        usage = " ".join([*(["[OPTIONS]"] if options else []), *named])
+        help_text = command.help or ""
+    parts = [f"## aqepilot {name}", _plain(help_text), _fence(["aqepilot " + f"{name} {usage}"])]
+    if rows:
+        parts.append(_table(("Option", "Effect"), rows))
+    parts.append(_fence(examples))
+    return "\n\n".join(parts)
+
+
+def _plain(text: str) -> str:
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
+
+
+def _fence(lines: Iterable[str]) -> str:
+    return "\n".join(["```sh", *lines, "```"])
+
+
+def _click_option(option: click.Option) -> list[str]:
+    word = option.metavar or ""
+    if isinstance(option.type, click.Choice):
+        word = "|".join(map(str, option.type.choices))
+    elif isinstance(option.type, click.Path):
+        word = "FILE"
+    default = f" Default: {option.default}." if option.show_default else ""
+    return [_code(f"{option.opts[0]} {word}".strip()), f"{option.help or ''}{default}"]
+
+
+def _argparse_option(action: argparse.Action) -> list[str]:
+    word = "" if action.nargs == 0 else action.metavar or (action.dest or "").upper()
+    return [_code(f"{action.option_strings[-1]} {word}".strip()), action.help or ""]
+
+
+def columns() -> str:
+    meanings = _attributes()
+    return _table(("Column", "Meaning"), [[_code(name), meanings[name]] for name in COLUMNS])
+
+
+def _attributes() -> dict[str, str]:
+    """What the docstring of `Decision` says of each column."""
+    text = inspect.cleandoc(Decision.__doc__ or "").partition("Attributes:\n")[2]
+    found = re.findall(r"^    (\w+): (.*?)(?=^    \w|\Z)", text, re.DOTALL | re.MULTILINE)
+    meanings = {name: " ".join(meaning.split()) for name, meaning in found}
+    meanings["facts"] = meanings.pop("facts_json").removesuffix(" See `facts`.") + " JSON."
+    return meanings
+
+
+def events() -> str:
+    parts = []
+    for name, about, fields in events_listed():
+        rows = [[_code(field), kind, meaning] for field, kind, meaning in fields]
+        parts.append(f"### {name}\n\n{about}\n\n{_table(('Field', 'Type', 'Meaning'), rows)}")
+    return "\n\n".join(parts)
+
+
+def events_listed() -> list[tuple[str, str, list[tuple[str, str, str]]]]:
+    """Every event of the record: name, meaning, and field, type and meaning of each field."""
+    source = EVENTS.read_text("utf-8")
+    found = []
+    pattern = r"/\*\*((?:(?!\*/).)*)\*/\s*final case class (AqePilot\w+)\((.*?)\n?\s*\)\s*(?:extends|\n|\Z)"
+    for doc, name, body in re.findall(pattern, source, re.DOTALL):
+        text = re.sub(r"^\s*\* ?", "", doc, flags=re.MULTILINE)
+        about, *params = re.split(r"@param\s+", text)
+        said = {p.split()[0]: " ".join(p.split()[1:]) for p in params}
+        fields = [
+            (field, _event_type(kind), said.get(field) or _meaning(field))
+            for field, kind in re.findall(r"(\w+): ((?:Option|Seq)\[\w+\]|\w+)", body)
+        ]
+        found.append((name, " ".join(about.split()), fields))
+    return found
+
+
+def _event_type(kind: str) -> str:
+    inner = re.fullmatch(r"(Option|Seq)\[(\w+)\]", kind)
+    if inner is None:
+        return kind.lower() if not kind.startswith("AqePilot") else kind
+    return f"{_event_type(inner[2])}, may be missing" if inner[1] == "Option" else f"list of {inner[2]}"
+
+
+def _meaning(field: str) -> str:
+    """What a column of the same name means, or what all events have in common."""
+    common = {
+        "schemaVersion": "1; fields are only ever added",
+        "time": "milliseconds since 1970",
+    }
+    column = re.sub(r"(?=[A-Z])", "_", field).lower()
+    return common.get(field) or _attributes().get(column, "")
+
+
+def _point() -> catalog.Point:
+    return catalog.point("dynamic_join_selection")
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    block.__name__: block
+    for block in (
+        *(sparks, words, facts, reasons, fates, problems, settings, functions),
+        *(recipebook, commands, columns, events),
+    )
+}
+
+if __name__ == "__main__":
+    for page in pages():
+        page.write_text(refreshed(page.read_text("utf-8")), "utf-8")
+    for picture in (ROOT / "docs").glob("*.svg"):
+        picture.write_text(without_web_fonts(picture.read_text("utf-8")), "utf-8")
