@@ -135,7 +135,9 @@ def functions_listed() -> list[dict[str, str]]:
 
 
 def recipebook() -> str:
-    return _table(("Recipe", "What it is"), _coded((n, recipes.summary(n)) for n in recipes.names()))
+    return _table(
+        ("Recipe", "What it is"), _coded((n, recipes.summary(n)) for n in recipes.names())
+    )
 
 
 def commands() -> str:
@@ -215,13 +217,16 @@ def events_listed() -> list[tuple[str, str, list[tuple[str, str, str]]]]:
     """Every event of the record: name, meaning, and field, type and meaning of each field."""
     source = EVENTS.read_text("utf-8")
     found = []
-    pattern = r"/\*\*((?:(?!\*/).)*)\*/\s*final case class (AqePilot\w+)\((.*?)\n?\s*\)\s*(?:extends|\n|\Z)"
+    pattern = (
+        r"/\*\*((?:(?!\*/).)*)\*/\s*final case class (AqePilot\w+)\((.*?)\n?\s*\)"
+        r"\s*(?:extends|\n|\Z)"
+    )
     for doc, name, body in re.findall(pattern, source, re.DOTALL):
         text = re.sub(r"^\s*\* ?", "", doc, flags=re.MULTILINE)
         about, *params = re.split(r"@param\s+", text)
         said = {p.split()[0]: " ".join(p.split()[1:]) for p in params}
         fields = [
-            (field, _event_type(kind), said.get(field) or _meaning(field))
+            (field, _event_type(kind), said.get(field) or _meaning(name, field))
             for field, kind in re.findall(r"(\w+): ((?:Option|Seq)\[\w+\]|\w+)", body)
         ]
         found.append((name, " ".join(about.split()), fields))
@@ -232,17 +237,43 @@ def _event_type(kind: str) -> str:
     inner = re.fullmatch(r"(Option|Seq)\[(\w+)\]", kind)
     if inner is None:
         return kind.lower() if not kind.startswith("AqePilot") else kind
-    return f"{_event_type(inner[2])}, may be missing" if inner[1] == "Option" else f"list of {inner[2]}"
+    return (
+        f"{_event_type(inner[2])}, may be missing"
+        if inner[1] == "Option"
+        else f"list of {inner[2]}"
+    )
 
 
-def _meaning(field: str) -> str:
-    """What a column of the same name means, or what all events have in common."""
-    common = {
-        "schemaVersion": "1; fields are only ever added",
-        "time": "milliseconds since 1970",
-    }
+def _meaning(event: str, field: str) -> str:
+    """What is said below, else what the column of the same name means."""
     column = re.sub(r"(?=[A-Z])", "_", field).lower()
-    return common.get(field) or _attributes().get(column, "")
+    return SAID.get(f"{event}.{field}") or SAID.get(field) or _attributes().get(column) or ""
+
+
+# Fields of events of which neither the Scala code nor a column says more than the name.
+SAID = {
+    "schemaVersion": "1",
+    "time": "milliseconds since 1970",
+    "sessionId": "the Spark session",
+    "executionId": "Spark's id of the query's execution",
+    "AqePilotPolicyLoaded.policy": "the policy's name",
+    "AqePilotPolicyLoaded.mode": "`off`, `shadow` or `enforce`",
+    "text": "the SQL text",
+    "when": "the SQL text of its `when`",
+    "user": "who runs the application",
+    "AqePilotPolicyLoaded.error": "what is wrong with the text",
+    "succeeded": "whether the query ended without an error",
+    "AqePilotQueryClosed.error": "Spark's message",
+    "wallMillis": "from the query's start to its end, milliseconds",
+    "taskMillis": "run time of tasks, milliseconds",
+    "cpuMillis": "CPU time of tasks, milliseconds",
+    "inputBytes": "read from sources",
+    "shuffleReadBytes": "read from shuffles",
+    "shuffleWriteBytes": "written to shuffles",
+    "memorySpillBytes": "spilled, as it was in memory",
+    "diskSpillBytes": "spilled, as it was on disk",
+    "failedTasks": "task attempts that failed; killed ones are not counted",
+}
 
 
 def _point() -> catalog.Point:

@@ -1,0 +1,203 @@
+"""The documentation: up to date, complete, its links, commands and policies good."""
+
+import importlib.util
+import re
+import shlex
+from itertools import chain
+from pathlib import Path
+
+import click
+import pytest
+
+import aqepilot
+from aqepilot import catalog, recipes
+from aqepilot.cli import main as cli
+from aqepilot.decision import COLUMNS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXT = {page: page.read_text("utf-8") for page in PAGES}
+EVERYTHING = "\n".join(TEXT.values())
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("docs_generator", ROOT / "tools" / "docs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+DOCS = generator()
+
+
+def fences(kind, text=EVERYTHING):
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def command_lines():
+    """Words of each command line in a shell block, without its comment; `$(...)` apart."""
+    for line in chain.from_iterable(block.splitlines() for block in fences("sh")):
+        inner = re.findall(r"\$\((.*?)\)", line)
+        plain = re.sub(r"\$\(.*?\)", "", line).removeprefix("eval ").strip('"')
+        for command in (plain, *inner):
+            words = shlex.split(re.sub(r'"$', "", command), comments=True)
+            if words:
+                yield words
+
+
+@every_page
+def test_a_page_is_up_to_date_with_the_sources(page):
+    assert DOCS.refreshed(TEXT[page]) == TEXT[page], "run `make docs`"
+
+
+def test_every_generated_part_stands_on_one_page():
+    found = re.findall(r"<!-- generated: (\w+) -->", EVERYTHING)
+    assert sorted(found) == sorted(DOCS.BLOCKS)
+
+
+def names():
+    point = catalog.point("dynamic_join_selection")
+    yield from (s.key for s in catalog.settings())
+    yield from (w.word for w in point.words)
+    yield from (f.path for f in point.facts)
+    yield from catalog.reasons()
+    yield from catalog.problems()
+    yield from catalog.fates()
+    yield from (entry["name"] for entry in DOCS.functions_listed())
+    yield from recipes.names()
+    yield from COLUMNS
+    yield from (p.name for p in catalog.points())
+    yield from (f"aqepilot {name}" for name in cli.commands)
+    for name, _, fields in DOCS.events_listed():
+        yield name
+        yield from (field for field, _, _ in fields)
+
+
+def test_every_name_is_documented():
+    missing = [name for name in names() if not re.search(rf"\b{re.escape(name)}(?!\w)", EVERYTHING)]
+    assert not missing
+
+
+def test_every_option_of_a_command_is_documented():
+    page = TEXT[ROOT / "docs" / "command-line.md"]
+    sections = dict(re.findall(r"^## aqepilot (\w+)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.M))
+    for name, command in cli.commands.items():
+        for option in options_of(name, command):
+            assert f"`{option}" in sections[name], f"aqepilot {name} {option}"
+
+
+def test_the_python_functions_are_documented():
+    functions = {name for name in aqepilot.__all__ if name[0].islower()} | {"Policy", "Decision"}
+    assert not [name for name in functions if f"aqepilot.{name}" not in EVERYTHING]
+
+
+def test_no_documented_python_name_is_unknown():
+    used = re.findall(r"(?<![\w./])aqepilot\.([a-zA-Z]\w*)", "\n".join(fences("python")))
+    assert used
+    assert set(used) <= set(aqepilot.__all__)
+
+
+def test_every_event_has_fields_with_a_meaning():
+    listed = DOCS.events_listed()
+    assert [name for name, _, _ in listed] == [
+        "AqePilotPolicyLoaded",
+        "AqePilotDecision",
+        "AqePilotFate",
+        "AqePilotQueryClosed",
+    ]
+    assert not [(name, f) for name, _, fields in listed for f, _, meaning in fields if not meaning]
+
+
+@every_page
+def test_no_link_is_dead(page):
+    for target in re.findall(r"\]\(([^)]+)\)", re.sub(r"```.*?```", "", TEXT[page], flags=re.S)):
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.is_file(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", linked.read_text("utf-8"), re.MULTILINE)
+            assert anchor in {slug(heading) for heading in headings}, target
+
+
+def slug(heading):
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def options_of(name, command):
+    if name == "demo":
+        actions = aqepilot_demo_parser()._actions
+        return {option for action in actions for option in action.option_strings if "--" in option}
+    return {o for p in command.params if isinstance(p, click.Option) for o in p.opts}
+
+
+def aqepilot_demo_parser():
+    from aqepilot.demo import _parser
+
+    return _parser()
+
+
+def test_command_lines_name_commands_options_and_targets_that_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    seen = set()
+    for program, *words in command_lines():
+        seen.add(program)
+        if program == "make":
+            for word in words:
+                assert word in targets or re.match(r"(ARGS|SPARK|PYTHON|SUITE|TESTS)=", word), word
+                if word.startswith("ARGS="):
+                    aqepilot_demo_parser().parse_args(shlex.split(word.removeprefix("ARGS=")))
+        elif program == "aqepilot":
+            name, *rest = words
+            own = rest[: rest.index("--")] if "--" in rest else rest
+            used = {word.split("=")[0] for word in own if word.startswith("--")}
+            assert used <= options_of(name, cli.commands[name]), words
+        else:
+            assert program in ("pip", "spark-submit"), program
+    assert {"make", "aqepilot", "spark-submit"} <= seen
+
+
+def test_commands_in_sentences_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    said = set(re.findall(r"`make ([a-z-]+)", EVERYTHING))
+    assert said <= targets
+    assert set(re.findall(r"`aqepilot ([a-z]+)", EVERYTHING)) <= set(cli.commands)
+
+
+def policy_texts():
+    for block in fences("toml"):
+        policy = aqepilot.Policy.from_toml(block)
+        yield from policy.texts().items()
+    for block in fences("sql"):
+        if block.startswith("CASE"):
+            yield "dynamic_join_selection", block
+
+
+def test_the_policies_shown_bind(spark):
+    texts = list(policy_texts())
+    assert len(texts) >= 6
+    for point, text in texts:
+        rows = spark.sql("SELECT * FROM aqepilot_check(:p, :t)", args={"p": point, "t": text})
+        assert rows.collect() == [], text
+
+
+def test_the_sql_shown_runs(spark):
+    statements = [
+        statement
+        for block in fences("sql")
+        if not block.startswith("CASE")
+        for statement in re.split(r";\s*\n", block)
+        if statement.strip()
+    ]
+    results = {text: spark.sql(text).collect() for text in statements}
+    (rehearsed,) = [rows for text, rows in results.items() if "aqepilot_decide" in text]
+    assert [tuple(row) for row in rehearsed] == [("SHUFFLE_HASH", "SHUFFLE_HASH", "APPLIED", None)]
+    (checked,) = [rows for text, rows in results.items() if "aqepilot_check" in text]
+    assert checked[0].suggestions == ["side.max_bytes"]
+
+
+def test_nothing_is_read_from_the_network_or_one_machine():
+    shown = [*TEXT.values(), *(p.read_text("utf-8") for p in (ROOT / "docs").glob("*.svg"))]
+    for text in shown:
+        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+        assert not re.search(r"(?<![\w.])/(home|root|work|tmp|Users)/", text)
