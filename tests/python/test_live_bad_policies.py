@@ -19,7 +19,8 @@ from conftest import Submit
 from plans import Executed
 
 Run = Callable[[DataFrame], Executed]
-SQL = f"SELECT count(*) AS n, sum(hash(k, v, w)) AS rows FROM ({little.BIG_DENSE})"
+SQL = f"SELECT count(*), sum(hash(k, v, w)) FROM ({little.BIG_DENSE} WHERE b.k < 1000)"
+SETTINGS = little.SORT_MERGE | {"spark.sql.shuffle.partitions": "4"}
 
 
 class Refused(NamedTuple):
@@ -83,7 +84,7 @@ def prepared(
 ) -> tuple[SparkSession, Executed]:
     """The session, and plain Spark's run of the query."""
     spark = little_tables
-    little.settings(spark, little.SORT_MERGE)
+    little.settings(spark, SETTINGS)
     if not plain_runs:
         with plain(spark):
             plain_runs[SQL] = executed(spark.sql(SQL))
@@ -146,7 +147,7 @@ UNUSABLE = {
     "misspelt": Failing("'SHUFFLE_HSAH'", "UNKNOWN_WORD", "SHUFFLE_HSAH", "SHUFFLE_HASH"),
     "cartesian": Failing("'SHUFFLE_REPLICATE_NL'", "UNKNOWN_WORD", "SHUFFLE_REPLICATE_NL", ""),
     "lower_case": Failing("'shuffle_hash'", "UNKNOWN_WORD", "shuffle_hash", "SHUFFLE_HASH"),
-    "number": Failing("CAST(side.num_partitions AS STRING)", "UNKNOWN_WORD", "16", ""),
+    "number": Failing("CAST(side.num_partitions AS STRING)", "UNKNOWN_WORD", "4", ""),
     "nothing": Failing("''", "UNKNOWN_WORD", "", ""),
 }
 
@@ -294,7 +295,7 @@ def test_set_refuses_a_bad_value(spark: SparkSession, key: str, value: str) -> N
 JOB = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import plans
+import plans, policies
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 spark.range(20000).selectExpr("id % 1000 AS k").createOrReplaceTempView("a")
@@ -304,6 +305,7 @@ for mode in ("off", "enforce"):
     spark.conf.set("spark.aqepilot.mode", mode)
     ran = plans.execute(spark.sql(sql))
     print(mode, "rows:", ran.rows, "joins:", ran.strategies)
+print("reasons", sorted(policies.reasons(spark)))
 """
 
 
@@ -311,7 +313,7 @@ for mode in ("off", "enforce"):
     ("missing", "says"),
     [
         ("org/apache/spark/sql/aqepilot/facts/JoinFacts.class", "dynamic_join_selection"),
-        ("io/aqepilot/policy/PolicyCompiler$.class", "start"),
+        ("io/aqepilot/policy/PolicyCompiler$.class", "planned joins"),
     ],
 )
 def test_a_class_that_cannot_be_linked_fails_no_query(
@@ -335,4 +337,5 @@ def test_a_class_that_cannot_be_linked_fails_no_query(
     rows = "rows: [Row(n=20000, w=19980000)] joins:"
     assert f"off {rows} ['SortMergeJoin']" in run.stdout
     assert f"enforce {rows} ['SortMergeJoin']" in run.stdout
+    assert "reasons ['INTERNAL_ERROR']" in run.stdout
     assert f"aqepilot: {says} failed and was left to Spark (INTERNAL_ERROR)" in run.stderr
