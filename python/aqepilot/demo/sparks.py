@@ -115,10 +115,13 @@ def submit(spark: Spark, words: Sequence[str], script: Path, args: Sequence[str]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     wall_s = time.monotonic() - start
     if done.returncode:
-        message = f"{script.name} failed under Spark {spark.version}:\n{_end(done.stderr)}"
+        # spark-submit prints what the job's Python says on its own standard output.
+        said = _end(f"{done.stderr}\n{done.stdout}")
+        message = f"{script.name} failed under Spark {spark.version}:\n{said}"
         raise AqePilotError(Problem("DEMO_RUN_FAILED", message))
     return Run(done.stdout, wall_s)
 
 
 def _end(text: str) -> str:
-    return "\n".join(text.strip().splitlines()[-LAST_LINES:])
+    telling = [line for line in text.strip().splitlines() if " INFO " not in line]
+    return "\n".join(telling[-LAST_LINES:])

@@ -1,0 +1,54 @@
+"""The demo: runs, shows both joins and the decision, saves a picture; its log reader."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from aqepilot import demo
+from aqepilot.demo import eventlog, screen, sparks
+from aqepilot.errors import AqePilotError
+
+NEVER_BROADCAST = ("--conf", "spark.sql.autoBroadcastJoinThreshold=-1")
+
+
+def test_demo_shows_both_joins_and_the_decision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "demo.svg"
+    words = ["--scale", "0.01", "--data", str(tmp_path), "--svg", str(picture), *NEVER_BROADCAST]
+    assert demo.main(words) == 0
+    shown = capsys.readouterr().out
+    assert pyspark.__version__ in shown
+    for word in ("SortMergeJoin", "ShuffledHashJoin BuildRight", "adopted", "7 rows", "the same"):
+        assert word in shown
+    assert "spark-submit" in shown
+    assert "<svg" in picture.read_text("utf-8")
+
+
+def test_an_unknown_minor_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AqePilotError, match=r"no demo for Spark 2\.4; there is for 3\.5"):
+        sparks.find("2.4", tmp_path)
+
+
+def test_a_failed_job_says_why(tmp_path: Path) -> None:
+    job = tmp_path / "job.py"
+    job.write_text("raise SystemExit('out of cheese')", encoding="utf-8")
+    with pytest.raises(AqePilotError, match=r"job\.py failed under Spark(.|\n)*out of cheese"):
+        sparks.submit(sparks.find(None, tmp_path), (), job, ())
+
+
+def test_a_log_without_a_join_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "app").write_text(json.dumps({"Event": "SparkListenerLogStart"}), encoding="utf-8")
+    with pytest.raises(ValueError, match="no finished query with a join"):
+        eventlog.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"), [(9, "9 B"), (1536, "1.5 KB"), (33 << 20, "33 MB"), (None, "?")]
+)
+def test_sizes(size_bytes: int | None, text: str) -> None:
+    assert screen._size(size_bytes) == text
