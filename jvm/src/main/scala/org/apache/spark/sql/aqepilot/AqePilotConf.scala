@@ -211,7 +211,7 @@ object AqePilotConf {
   /** What is wrong with the `spark.aqepilot.*` settings among `all`, policies' texts aside. */
   def problems(all: Map[String, String]): Seq[Problem] = {
     val ours = all.filter(_._1.startsWith(Prefix))
-    val listed = ours.get(Policies.key).map(splitNames).getOrElse(Nil)
+    val listed = (ours.get(Policies.key) ++ submitted(Policies.key)).flatMap(splitNames).toSeq
     val invalid = settings.flatMap { s =>
       ours.get(s.key).flatMap(s.problem).map { what =>
         val code = if (s == Mode) Problem.ModeInvalid else Problem.SettingInvalid

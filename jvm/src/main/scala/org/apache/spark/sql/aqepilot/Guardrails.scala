@@ -67,7 +67,7 @@ object Guardrails {
   }
 
   private def maxBroadcastBytes(sc: SparkContext, growth: Double): Long = {
-    val result = sc.getConf.get(config.MAX_RESULT_SIZE)
+    val result = sc.conf.get(config.MAX_RESULT_SIZE)
     val heap = math.min(Runtime.getRuntime.maxMemory(), QueryFacts.executorMemoryBytes(sc))
     val fits = (executionBytes(sc, heap) / 2 / growth).toLong
     Seq(MaxBroadcastTableBytes, fits, if (result > 0) result else Long.MaxValue).min
@@ -77,5 +77,5 @@ object Guardrails {
     executionBytes(sc, QueryFacts.executorMemoryBytes(sc)) / math.max(1, QueryFacts.taskSlots(sc))
 
   private def executionBytes(sc: SparkContext, heap: Long): Long =
-    (math.max(0L, heap - ReservedBytes) * sc.getConf.get(config.MEMORY_FRACTION)).toLong
+    (math.max(0L, heap - ReservedBytes) * sc.conf.get(config.MEMORY_FRACTION)).toLong
 }

@@ -22,10 +22,14 @@ object QueryFacts {
   def executionId(sc: SparkContext): Option[Long] =
     Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).flatMap(s => Try(s.toLong).toOption)
 
+  /** The query's fingerprint, computed at the first call for an execution. */
+  def fingerprint(executionId: Option[Long]): Option[String] =
+    executionId.flatMap(Fingerprints.of)
+
   def query(sc: SparkContext, executionId: Option[Long]): InternalRow = new GenericInternalRow(
     Array[Any](
       executionId.getOrElse(null),
-      string(executionId.flatMap(Fingerprints.of).orNull),
+      string(fingerprint(executionId).orNull),
       string(sc.getLocalProperty(SparkContext.SPARK_JOB_DESCRIPTION)),
       string(sc.appName),
       string(sc.applicationId),
@@ -72,16 +76,16 @@ object QueryFacts {
 
   /** Tasks that run at once on one executor. */
   def taskSlots(sc: SparkContext): Int =
-    if (isLocal(sc.getConf)) sc.defaultParallelism
+    if (isLocal(sc.conf)) sc.defaultParallelism
     else {
-      val cpusPerTask = sc.getConf.get(config.CPUS_PER_TASK.key, "1").toDouble // whole before 4.3
-      math.max(1, (sc.getConf.get(config.EXECUTOR_CORES) / cpusPerTask).toInt)
+      val cpusPerTask = sc.conf.get(config.CPUS_PER_TASK.key, "1").toDouble // whole before 4.3
+      math.max(1, (sc.conf.get(config.EXECUTOR_CORES) / cpusPerTask).toInt)
     }
 
   /** Heap of an executor: in local mode the driver's. */
   def executorMemoryBytes(sc: SparkContext): Long =
-    if (isLocal(sc.getConf)) Runtime.getRuntime.maxMemory()
-    else sc.getConf.get(config.EXECUTOR_MEMORY) * 1024L * 1024L
+    if (isLocal(sc.conf)) Runtime.getRuntime.maxMemory()
+    else sc.conf.get(config.EXECUTOR_MEMORY) * 1024L * 1024L
 
   private def isLocal(conf: SparkConf): Boolean = {
     val master = conf.get("spark.master", "")
@@ -113,7 +117,7 @@ private object Fingerprints {
       if (found != null) found
       else {
         val computed = Option(SQLExecution.getQueryExecution(executionId))
-          .flatMap(qe => Try(Fingerprint.of(qe.analyzed)).toOption)
+          .flatMap(qe => Option(Fingerprint.of(qe.analyzed)))
         known.put(key, computed)
         computed
       }

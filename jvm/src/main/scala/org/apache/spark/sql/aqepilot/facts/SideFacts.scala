@@ -117,20 +117,28 @@ object JoinSide {
 /** Names of the tables, or of the files' folders, that a plan reads. */
 object Tables {
 
-  def of(plan: LogicalPlan): Seq[String] = plan
-    .collectLeaves()
-    .flatMap {
-      case Stage(logical, _)  => of(logical)
-      case r: LogicalRelation =>
-        r.catalogTable.map(_.identifier.unquotedString).orElse(r.relation match {
+  def of(plan: LogicalPlan): Seq[String] = leaves(plan).flatMap(name).distinct
+
+  /** The same for a person, with a word for what has no name, such as `Range`. */
+  def described(plan: LogicalPlan): String =
+    leaves(plan).map(leaf => name(leaf).getOrElse(leaf.nodeName)).distinct.mkString("+")
+
+  private def leaves(plan: LogicalPlan): Seq[LogicalPlan] = plan.collectLeaves().flatMap {
+    case Stage(logical, _) => leaves(logical)
+    case leaf => Seq(leaf)
+  }
+
+  private def name(leaf: LogicalPlan): Option[String] = (leaf match {
+    case r: LogicalRelation =>
+      r.catalogTable
+        .map(_.identifier.unquotedString)
+        .orElse(r.relation match {
           case fs: HadoopFsRelation => fs.location.rootPaths.headOption.map(_.getName)
-          case _                    => None
+          case _ => None
         })
-      case h: HiveTableRelation         => Some(h.tableMeta.identifier.unquotedString)
-      case v2: DataSourceV2ScanRelation => Some(v2.relation.name)
-      case m: InMemoryRelation          => m.cacheBuilder.tableName
-      case _                            => None
-    }
-    .map(_.stripPrefix("spark_catalog."))
-    .distinct
+    case h: HiveTableRelation => Some(h.tableMeta.identifier.unquotedString)
+    case v2: DataSourceV2ScanRelation => Some(v2.relation.name)
+    case m: InMemoryRelation => m.cacheBuilder.tableName
+    case _ => None
+  }).map(_.stripPrefix("spark_catalog."))
 }

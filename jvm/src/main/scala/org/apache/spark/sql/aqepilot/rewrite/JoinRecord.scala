@@ -131,10 +131,6 @@ private object JoinRecord {
     askedMicros = 0.0
   )
 
-  private def tables(left: JoinSide, right: JoinSide): String = tables(left) + " ⋈ " + tables(right)
-
-  private def tables(side: JoinSide): String = {
-    val names = Tables.of(side.plan)
-    if (names.isEmpty) "?" else names.mkString("+")
-  }
+  private def tables(left: JoinSide, right: JoinSide): String =
+    Tables.described(left.plan) + " ⋈ " + Tables.described(right.plan)
 }

@@ -182,6 +182,7 @@ final private class JoinDecision(
   }
 
   private def ask(facts: => JoinFacts, isLeft: Boolean, number: Int): Asked = {
+    QueryFacts.fingerprint(executionId) // once for a query, before any policy is asked
     val start = System.nanoTime()
     val row = facts.row(session.sparkContext, conf, executionId, isLeft)
     val answers = Asking.ask(set, point, row)
