@@ -125,7 +125,7 @@ object Tables {
 
   private def leaves(plan: LogicalPlan): Seq[LogicalPlan] = plan.collectLeaves().flatMap {
     case Stage(logical, _) => leaves(logical)
-    case leaf => Seq(leaf)
+    case leaf              => Seq(leaf)
   }
 
   private def name(leaf: LogicalPlan): Option[String] = (leaf match {
@@ -134,11 +134,11 @@ object Tables {
         .map(_.identifier.unquotedString)
         .orElse(r.relation match {
           case fs: HadoopFsRelation => fs.location.rootPaths.headOption.map(_.getName)
-          case _ => None
+          case _                    => None
         })
-    case h: HiveTableRelation => Some(h.tableMeta.identifier.unquotedString)
+    case h: HiveTableRelation         => Some(h.tableMeta.identifier.unquotedString)
     case v2: DataSourceV2ScanRelation => Some(v2.relation.name)
-    case m: InMemoryRelation => m.cacheBuilder.tableName
-    case _ => None
+    case m: InMemoryRelation          => m.cacheBuilder.tableName
+    case _                            => None
   }).map(_.stripPrefix("spark_catalog."))
 }
