@@ -23,12 +23,14 @@ class Query(NamedTuple):
         seconds: From its start to its end.
         decisions: What was decided in it.
         largest_task_s: The longest task of the application, in seconds.
+        cpu_s: The CPU time of all its tasks, in seconds; a busy machine changes it little.
     """
 
     joins: tuple[str, ...]
     seconds: float
     decisions: tuple[Decision, ...]
     largest_task_s: float
+    cpu_s: float
 
 
 def read(folder: Path) -> Query:
@@ -44,16 +46,14 @@ def read(folder: Path) -> Query:
     if not finished:
         raise ValueError(f"no finished query with a join in the event log in {folder}")
     last = finished[-1]
-    tasks = [
-        event["Task Info"]["Finish Time"] - event["Task Info"]["Launch Time"]
-        for event in events
-        if event["Event"] == "SparkListenerTaskEnd"
-    ]
+    tasks = [event for event in events if event["Event"] == "SparkListenerTaskEnd"]
+    infos = [task["Task Info"] for task in tasks]
     return Query(
         joins[last],
         (ended[last] - started[last]) / 1000,
         tuple(d for d in decisions(events) if d.execution_id == last),
-        max(tasks) / 1000,
+        max(info["Finish Time"] - info["Launch Time"] for info in infos) / 1000,
+        sum(task["Task Metrics"]["Executor CPU Time"] for task in tasks) / 1e9,
     )
 
 

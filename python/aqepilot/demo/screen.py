@@ -48,6 +48,7 @@ def _runs(plain: Side, decided: Side) -> Table:
     for name, times in (
         ("query", [side.query.seconds for side in sides]),
         ("  its longest task", [side.query.largest_task_s for side in sides]),
+        ("  CPU of all tasks", [side.query.cpu_s for side in sides]),
         ("whole spark-submit", [side.wall_s for side in sides]),
     ):
         table.add_row(name, f"{times[0]:.1f} s", f"{times[1]:.1f} s  {_change(*times)}")
