@@ -7,6 +7,7 @@ import java.util.concurrent.atomic.AtomicLong
 import com.codahale.metrics.Counter
 import io.aqepilot.log._
 import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.aqepilot.log.QueryRecorder.Barrier
 import org.apache.spark.sql.internal.SQLConf
 
@@ -30,7 +31,7 @@ final class DecisionLog private (sc: SparkContext) {
       sc.conf.getSizeAsBytes(RingBytesKey, s"${DefaultRingBytes}b")
     )
   )
-  private val recorder = new QueryRecorder(sc.listenerBus.post(_), settle, droppedEvents, faults)
+  private val recorder = new QueryRecorder(postLast, settle, droppedEvents, faults)
 
   // Which facts are in the event log already, by execution; the oldest are forgotten.
   private val factsLogged = Collections.newSetFromMap(
@@ -97,6 +98,13 @@ final class DecisionLog private (sc: SparkContext) {
   /** The counters of the metrics source, by name. */
   def counters: Seq[(String, Long)] =
     faults.swallow("counters", Seq.empty[(String, Long)])(source.values)
+
+  /** A job's last query often closes while the application stops: Spark's bus takes no more events
+    * then, but waits for our queue before it closes the event log.
+    */
+  private def postLast(event: SparkListenerEvent): Unit =
+    if (sc.isStopped) sc.eventLogger.foreach(_.onOtherEvent(event))
+    else sc.listenerBus.post(event)
 
   private def settle(fates: Seq[AqePilotFate]): Unit = evicted.inc(ring.settle(fates).toLong)
 
