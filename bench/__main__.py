@@ -27,7 +27,7 @@ def main() -> None:
     where = machine.describe()
     figures: dict[str, Any] = {}
     if "ask" in options.part:
-        figures["ask_us"] = runs.ask(options.queries, warm_up=max(5, options.queries // 3))
+        figures["ask_us"] = runs.ask(options.queries, options.warm_up_queries)
     if "planning" in options.part:
         figures["planning_ms"] = runs.planning(options.rounds, options.warm_up, options.plans)
     if "tpch" in options.part:
@@ -99,6 +99,9 @@ def _options() -> argparse.Namespace:
         "--queries", type=int, default=30, help="timed queries of asks (default 30)"
     )
     parser.add_argument(
+        "--warm-up-queries", type=int, default=600, help="queries before those (default 600)"
+    )
+    parser.add_argument(
         "--plans", type=int, default=100, help="timed plannings a run (default 100)"
     )
     parser.add_argument("--warm-up", type=int, default=100, help="plannings before (default 100)")
@@ -111,7 +114,7 @@ def _options() -> argparse.Namespace:
     options.part = options.part or PARTS
     if options.quick:
         options.rounds, options.scale, options.queries = 2, 0.1, 6
-        options.plans = options.warm_up = 20
+        options.plans = options.warm_up = options.warm_up_queries = 20
     return options
 
 

@@ -44,11 +44,10 @@ def ask(queries: int, warm_up: int, partitions: int = 2000) -> dict[str, list[fl
             "spark.aqepilot.policy.bench.dynamic_join_selection": text,
         }
         console.print(f"ask: {name}")
-        asks = _submitted("ask.py", [str(queries + warm_up)], conf, extension=True)
-        timed = [a for a in asks if a["query"] >= warm_up]
-        found[name] = [a["us"] for a in timed]
-        found[f"{name}: first of a join"] = [a["us"] for a in timed if a["is_first"]]
-        found[f"{name}: second"] = [a["us"] for a in timed if not a["is_first"]]
+        asks = _submitted("ask.py", [str(warm_up), str(queries)], conf, extension=True)
+        found[name] = [a["us"] for a in asks]
+        found[f"{name}: first of a join"] = [a["us"] for a in asks if a["is_first"]]
+        found[f"{name}: second"] = [a["us"] for a in asks if not a["is_first"]]
     return found
 
 

@@ -1,8 +1,9 @@
 """Asks a policy about joins of 2,000 shuffle partitions; prints each ask's microseconds as JSON.
 
-Only asks that had both sides' facts; of each query's, the first has to gather them.
+Only asks that had both sides' facts; of each query's, the first has to gather them. Queries of few
+partitions come before, so that the JVM has compiled what is measured, as in a driver at work.
 
-spark-submit ask.py <queries>
+spark-submit ask.py <warm-up queries> <timed queries>
 """
 
 import json
@@ -16,11 +17,17 @@ spark.range(50_000).selectExpr("id AS k", "id * 2 AS w").write.parquet("small")
 for name in ("big", "small"):
     spark.read.parquet(name).createOrReplaceTempView(name)
 
+warm_up, timed = map(int, sys.argv[1:])
 partitions = int(spark.conf.get("spark.sql.shuffle.partitions"))
+join = "SELECT count(*), sum(v + w) FROM big JOIN small ON big.k = small.k"
+spark.conf.set("spark.sql.shuffle.partitions", 5)
+for query in range(warm_up):
+    spark.sql(f"{join} WHERE v < 1000 AND v <> {query}").collect()
+spark.conf.set("spark.sql.shuffle.partitions", partitions)
+
 asks = []
 seen = -1
-for query in range(int(sys.argv[1])):
-    join = "SELECT count(*), sum(v + w) FROM big JOIN small ON big.k = small.k"
+for query in range(timed):
     spark.sql(f"{join} WHERE v % 1000 <> {query}").collect()
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     recorded = spark.sql(

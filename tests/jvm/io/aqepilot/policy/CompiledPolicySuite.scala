@@ -98,18 +98,6 @@ class CompiledPolicySuite extends AnyFunSuite with SampleFacts {
     assert(answer(text) == "after an interrupt")
   }
 
-  test("a scalar comparison takes less than 2 us") {
-    val policy = compiled("CASE WHEN side.max_bytes < other.max_bytes THEN 'A' ELSE 'B' END")
-    val facts = row(1, 2, 3)
-    val rounds = (1 to 20).map { _ =>
-      val start = System.nanoTime
-      (1 to 10000).foreach(_ => policy.eval(facts))
-      (System.nanoTime - start) / 10000
-    }.sorted
-    info(s"best ${rounds.head} ns, median ${rounds(10)} ns")
-    assert(rounds.head < 2000) // the best of 20: other work on the machine is not what is measured
-  }
-
   test("two schemas, one text: each its own policy") {
     val swapped = StructType(facts.fields.reverse)
     val here = compiled("join.type")

@@ -19,24 +19,24 @@ final class JoinFacts(
     hasCondition: Boolean,
     left: JoinSide,
     right: JoinSide,
-    sparkHint: JoinHint,
-    conversion: Option[String]
+    sparkHint: => JoinHint,
+    conversion: => Option[String]
 ) extends JoinSelectionHelper {
 
-  private val hashable = Sessions.hashable(leftKeys, rightKeys)
+  private lazy val hashable = Sessions.hashable(leftKeys, rightKeys)
 
   private def sideRow(isLeft: Boolean): InternalRow =
     if (isLeft)
       left.row(
         isLeft,
         canBuildBroadcastLeft(joinType),
-        hashable && canBuildShuffledHashJoinLeft(joinType)
+        canBuildShuffledHashJoinLeft(joinType) && hashable
       )
     else
       right.row(
         isLeft,
         canBuildBroadcastRight(joinType),
-        hashable && canBuildShuffledHashJoinRight(joinType)
+        canBuildShuffledHashJoinRight(joinType) && hashable
       )
 
   private lazy val leftRow = sideRow(isLeft = true)
@@ -62,22 +62,21 @@ final class JoinFacts(
       executionId: Option[Long],
       isLeft: Boolean
   ): InternalRow = {
-    val hint = if (isLeft) sparkHint.leftHint else sparkHint.rightHint
-    new GenericInternalRow(
-      Array[Any](
-        QueryFacts.query(sc, executionId),
-        QueryFacts.conf(conf),
-        QueryFacts.cluster(sc),
-        joinRow,
-        if (isLeft) leftRow else rightRow,
-        if (isLeft) rightRow else leftRow,
-        new GenericInternalRow(
-          Array[Any](
-            JoinState.word(hint).map(QueryFacts.string).orNull,
-            conversion.map(QueryFacts.string).orNull
-          )
-        )
-      )
+    def spark = LazyRow(
+      () => {
+        val hint = if (isLeft) sparkHint.leftHint else sparkHint.rightHint
+        JoinState.word(hint).map(QueryFacts.string).orNull
+      },
+      () => conversion.map(QueryFacts.string).orNull
+    )
+    LazyRow(
+      () => QueryFacts.query(sc, executionId),
+      () => QueryFacts.conf(conf),
+      () => QueryFacts.cluster(sc),
+      () => joinRow,
+      () => if (isLeft) leftRow else rightRow,
+      () => if (isLeft) rightRow else leftRow,
+      () => spark
     )
   }
 }

@@ -8,16 +8,17 @@ import org.apache.spark.MapOutputStatistics
   *
   * @param bytes
   *   compressed bytes by partition id
-  * @param median
-  *   as Spark's `Utils.median` gives it: the mean of the two middle ones, at least 1
   */
 final case class ShuffleFacts(
     bytes: Array[Long],
     total: Long,
     max: Long,
-    median: Long,
     nonEmptyRatio: Option[Double]
-)
+) {
+
+  /** As Spark's `Utils.median` gives it: the mean of the two middle ones, at least 1. */
+  lazy val median: Long = ShuffleFacts.median(bytes)
+}
 
 object ShuffleFacts {
 
@@ -48,7 +49,7 @@ object ShuffleFacts {
       i += 1
     }
     val ratio = if (bytes.isEmpty) None else Some(nonEmpty.toDouble / bytes.length)
-    ShuffleFacts(bytes, total, max, median(bytes), ratio)
+    ShuffleFacts(bytes, total, max, ratio)
   }
 
   /** Median in linear time: a policy waits for it, and a full sort of 2,000 sizes takes longer. */

@@ -4,7 +4,7 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.internal.config
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
-import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeArrayData}
+import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData
 import org.apache.spark.sql.catalyst.plans.logical.{
   Aggregate,
   Filter,
@@ -59,30 +59,28 @@ final case class JoinSide(
   def version: (Int, Boolean, Boolean) =
     (stage.fold(-1)(_.id), finished.isDefined, isBroadcast)
 
-  def row(isLeft: Boolean, canBroadcast: Boolean, canShuffleHash: Boolean): InternalRow = {
+  def row(isLeft: Boolean, canBroadcast: => Boolean, canShuffleHash: => Boolean): InternalRow = {
     val known = finished.isDefined
     def ifKnown(value: => Any): Any = if (known) value else null
     def ofShuffle(value: ShuffleFacts => Any): Any = shuffle.map(value).orNull
-    new GenericInternalRow(
-      Array[Any](
-        isLeft,
-        QueryFacts.strings(Tables.of(plan)),
-        known,
-        if (stage.isDefined) isPlain else null,
-        isBroadcast,
-        ifKnown(JoinSide.toLong(sizeInBytes)),
-        ifKnown(rowCount.map(JoinSide.toLong).getOrElse(null)),
-        ofShuffle(_.bytes.length),
-        ifKnown(finished.get.shuffle.numMappers),
-        ofShuffle(f => UnsafeArrayData.fromPrimitiveArray(f.bytes)),
-        ofShuffle(_.bytes.length <= JoinSide.exactUpTo),
-        ofShuffle(_.total),
-        ofShuffle(_.max),
-        ofShuffle(_.median),
-        ofShuffle(_.nonEmptyRatio.getOrElse(null)),
-        canBroadcast,
-        canShuffleHash
-      )
+    LazyRow(
+      () => isLeft,
+      () => QueryFacts.strings(Tables.of(plan)),
+      () => known,
+      () => if (stage.isDefined) isPlain else null,
+      () => isBroadcast,
+      () => ifKnown(JoinSide.toLong(sizeInBytes)),
+      () => ifKnown(rowCount.map(JoinSide.toLong).getOrElse(null)),
+      () => ofShuffle(_.bytes.length),
+      () => ifKnown(finished.get.shuffle.numMappers),
+      () => ofShuffle(f => UnsafeArrayData.fromPrimitiveArray(f.bytes)),
+      () => ofShuffle(_.bytes.length <= JoinSide.exactUpTo),
+      () => ofShuffle(_.total),
+      () => ofShuffle(_.max),
+      () => ofShuffle(_.median),
+      () => ofShuffle(_.nonEmptyRatio.getOrElse(null)),
+      () => canBroadcast,
+      () => canShuffleHash
     )
   }
 }

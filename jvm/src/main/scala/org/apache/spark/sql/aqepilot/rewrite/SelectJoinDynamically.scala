@@ -155,7 +155,7 @@ final private class JoinDecision(
   private val key =
     (executionId, set, left.version, right.version, join.joinType, QueryFacts.conf(conf))
 
-  def decide(factsOf: (JoinHint, Option[String]) => JoinFacts): Join = state.synchronized {
+  def decide(factsOf: (=> JoinHint, => Option[String]) => JoinFacts): Join = state.synchronized {
     lazy val facts = factsOf(sparkHint, conversion)
     Seq((state.left, left, true), (state.right, right, false)).foreach {
       case (memory, side, isLeft) =>
@@ -196,7 +196,7 @@ final private class JoinDecision(
     }
     val micros = (System.nanoTime() - start) / 1e3
     val word = JoinState.word(if (isLeft) sparkHint.leftHint else sparkHint.rightHint)
-    Asked(key, number, row, verdicts, word, sparkStrategy, micros)
+    Asked(key, number, row.copy(), verdicts, word, sparkStrategy, micros)
   }
 
   /** A side's hint: the policy's word over the user's hint, or what is Spark's. */
