@@ -1,0 +1,44 @@
+package org.apache.spark.sql.aqepilot.facts
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{BaseGenericInternalRow, GenericInternalRow}
+
+/** A row whose values are computed when they are first read: a query waits for the facts that its policies
+  * read, and for no others.
+  *
+  * Not thread-safe. Holds what its values are computed from: keep a [[copy]], not the row.
+  */
+final class LazyRow(values: Array[() => Any]) extends BaseGenericInternalRow {
+
+  private val computed = new Array[Any](values.length)
+  private val isComputed = new Array[Boolean](values.length)
+
+  override def numFields: Int = values.length
+
+  override protected def genericGet(ordinal: Int): Any = {
+    if (!isComputed(ordinal)) {
+      computed(ordinal) = values(ordinal)()
+      isComputed(ordinal) = true
+    }
+    computed(ordinal)
+  }
+
+  override def setNullAt(i: Int): Unit = update(i, null)
+
+  override def update(i: Int, value: Any): Unit = {
+    computed(i) = value
+    isComputed(i) = true
+  }
+
+  /** All values, computed. */
+  override def copy(): GenericInternalRow = new GenericInternalRow(
+    Array.tabulate[Any](numFields)(genericGet(_) match {
+      case row: InternalRow => row.copy()
+      case value            => value
+    })
+  )
+}
+
+object LazyRow {
+  def apply(values: (() => Any)*): LazyRow = new LazyRow(values.toArray)
+}
