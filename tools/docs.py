@@ -35,12 +35,6 @@ def refreshed(text: str) -> str:
     return BLOCK.sub(lambda m: f"{m[1]}\n{BLOCKS[m[2]]()}\n\n{m[3]}", text)
 
 
-def without_web_fonts(svg: str) -> str:
-    """Returns a picture that a reader's machine shows without fetching anything."""
-    svg = re.sub(r" *@font-face \{.*?\n    \}\n", "", svg, flags=re.DOTALL)
-    return re.sub(r" *<!-- Generated with .*? -->\n", "", svg)
-
-
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(_cell(text) for text in line)} |" for line in lines)
@@ -136,7 +130,8 @@ def functions_listed() -> list[dict[str, str]]:
 
 def recipebook() -> str:
     return _table(
-        ("Recipe", "What it is"), _coded((n, recipes.summary(n)) for n in recipes.names())
+        ("Recipe", "What it is"),
+        _coded((n, recipes.summary(n, catalog.spark_minors()[-1].minor)) for n in recipes.names()),
     )
 
 
@@ -291,5 +286,3 @@ BLOCKS: dict[str, Callable[[], str]] = {
 if __name__ == "__main__":
     for page in pages():
         page.write_text(refreshed(page.read_text("utf-8")), "utf-8")
-    for picture in (ROOT / "docs").glob("*.svg"):
-        picture.write_text(without_web_fonts(picture.read_text("utf-8")), "utf-8")

@@ -180,9 +180,9 @@ def recipes(name: str | None, spark: str | None, as_json: bool) -> None:
         text = book.text(name, spark)
         click.echo(json.dumps({"name": name, "text": text}) if as_json else text, nl=as_json)
     elif as_json:
-        click.echo(json.dumps([{"name": n, "summary": book.summary(n)} for n in book.names()]))
+        click.echo(json.dumps([{"name": n, "summary": book.summary(n, spark)} for n in book.names()]))
     else:
-        rows = [(n, book.summary(n)) for n in book.names()]
+        rows = [(n, book.summary(n, spark)) for n in book.names()]
         _console().print(_table(("Recipe", "What it is"), rows))
 
 

@@ -90,8 +90,10 @@ def _outcome(decision: Decision) -> str:
             f"kept {ran or 'the one it had'}.",
             "no_change": f"No change: the query ran {ran or 'the same join'}, as it would have "
             "without the policy.",
-            "superseded": "Superseded: a later decision or re-plan took its place"
-            + (f"; the query ran {ran}." if ran else "."),
+            "superseded": f"Superseded by a later decision; the query ran {ran}."
+            if ran
+            else "Gone: it is not in the final plan. AQE replaced it, or took its result from an "
+            "equal one.",
         }.get(
             decision.fate or "",
             "Applied; what came of it is not known, because the query still runs or has failed.",

@@ -81,8 +81,10 @@ object JoinLegality {
           None,
           Reason.GuardBroadcastBytes,
           Some(
-            s"${bytes.getOrElse("unknown")} bytes are more than the ${guards.maxBroadcastBytes} of " +
-              "spark.aqepilot.guard.max_broadcast_bytes"
+            bytes.fold("side.size_in_bytes is null: a side of unknown size is not broadcast")(n =>
+              s"$n bytes are more than the ${guards.maxBroadcastBytes} of " +
+                "spark.aqepilot.guard.max_broadcast_bytes"
+            )
           )
         )
       )
@@ -106,9 +108,13 @@ object JoinLegality {
           None,
           Reason.GuardHashBuildBytes,
           Some(
-            s"a task's hash table would take about ${needed.getOrElse("an unknown number of")} bytes, " +
-              s"more than the ${guards.maxHashBuildBytes} of " +
-              "spark.aqepilot.guard.max_hash_build_bytes"
+            needed.fold(
+              "side.max_bytes, side.shuffle_bytes or side.size_in_bytes is null: no hash table is built " +
+                "from a side of unknown size"
+            )(n =>
+              s"a task's hash table would take about $n bytes, more than the " +
+                s"${guards.maxHashBuildBytes} of spark.aqepilot.guard.max_hash_build_bytes"
+            )
           )
         )
       )

@@ -17,7 +17,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import io.aqepilot.decision._
-import io.aqepilot.policy.{PolicyCompiler, PolicyError}
+import io.aqepilot.policy.{NearestNames, PolicyCompiler, PolicyError}
 
 /** The table functions through which PySpark, SQL, JDBC and Spark Connect ask what goes on.
   *
@@ -197,7 +197,7 @@ object SqlFunctions {
                 s"${(DecisionPoints.names :+ "when").mkString(", ")}.",
               None,
               None,
-              Nearest.of(String.valueOf(point), DecisionPoints.names).take(1)
+              NearestNames.of(String.valueOf(point), DecisionPoints.names)
             )
           )
       }

@@ -131,9 +131,14 @@ final private class JoinDecision(
   private lazy val sparkHint: JoinHint = {
     val bare = join.copy(hint = state.userHint)
     val excluded = conf.getConf(SQLConf.ADAPTIVE_OPTIMIZER_EXCLUDED_RULES).exists(
-      _.split(",").map(_.trim).contains(SparkJoinRules.ruleName)
+      _.split(",").map(_.trim).contains(SparkJoinRules.rule.ruleName)
     )
-    if (excluded) bare.hint else SparkJoinRules.hints(bare)
+    if (excluded) bare.hint
+    else
+      SparkJoinRules.rule(bare) match {
+        case j: Join => j.hint
+        case _       => bare.hint
+      }
   }
 
   private lazy val conversion: Option[String] = {
