@@ -96,7 +96,7 @@ def _server_without(named: bool, version: str, fitting: str) -> Problem:
 
 def _not_named(conf: Mapping[str, str], is_class_found: bool, fitting: str) -> Problem:
     now = conf.get(EXTENSIONS_KEY)
-    jar = f"Its jar, {fitting}, is missing too"
+    jar = f"Its jar is not on the driver's class path either (--jars {fitting})"
     if is_class_found:
         jar = "Its jar is on the class path"
     message = (

@@ -46,7 +46,7 @@ def main(words: Sequence[str]) -> int:
         all_same &= plain.output == decided.output
     console.print(screen.how_to(_from_here(POLICY), args))
     if options.svg:
-        console.save_svg(str(options.svg), title="aqepilot demo")
+        options.svg.write_text(screen.picture(console), "utf-8")
     return 0 if all_same else 1
 
 

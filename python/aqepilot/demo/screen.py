@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,6 +132,13 @@ def console(svg: bool) -> Console:
     if svg or not terminal.is_terminal or terminal.width < WIDTH:
         return Console(highlight=False, record=svg, width=WIDTH)
     return terminal
+
+
+def picture(console: Console) -> str:
+    """Returns what was shown as SVG that fetches nothing: without the web fonts rich names."""
+    svg = console.export_svg(title="aqepilot demo")
+    svg = re.sub(r" *@font-face \{.*?\n    \}\n", "", svg, flags=re.DOTALL)
+    return re.sub(r" *<!-- Generated with .*? -->\n", "", svg)
 
 
 def _measured(side: dict[str, object] | None) -> str:

@@ -67,13 +67,17 @@ def get(name: str, spark: str | None = None) -> Policy:
     return Policy.from_toml(text(name, spark), f"recipe {name}")
 
 
-def summary(name: str) -> str:
+def summary(name: str, spark: str | None = None) -> str:
     """Returns a recipe's first sentence.
+
+    Args:
+        name: One of `names()`.
+        spark: As for `text`.
 
     >>> summary("demote_broadcast_hash").split(":")[0]
     "Spark 3.0's DemoteBroadcastHashJoin"
     """
-    first = text(name, catalog.spark_minors()[-1].minor).splitlines()[0]
+    first = text(name, spark).splitlines()[0]
     return first.removeprefix("# NOTE ").strip()
 
 

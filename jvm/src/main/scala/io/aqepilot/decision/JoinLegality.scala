@@ -1,20 +1,8 @@
 package io.aqepilot.decision
 
+import org.apache.spark.unsafe.types.UTF8String
+
 import DynamicJoinSelectionPoint._
-
-/** What a policy may not exceed, resolved for one query.
-  *
-  * @param maxBroadcastBytes
-  *   uncompressed bytes of a side that is broadcast
-  * @param maxHashBuildBytes
-  *   bytes of memory of one task's hash table
-  * @param growth
-  *   bytes of a hash table per uncompressed byte of its rows
-  */
-final case class Guards(maxBroadcastBytes: Long, maxHashBuildBytes: Long, growth: Double)
-
-/** What is made of an answer: the word to put into the plan, if any, and why. */
-final case class Verdict(word: Option[String], reason: Reason, detail: Option[String] = None)
 
 /** Which answers at `dynamic_join_selection` are legal, from the facts alone.
   *
@@ -33,7 +21,7 @@ object JoinLegality {
 
   def verdict(answer: String, facts: FactsRow, guards: Guards): Verdict = {
     def refused(reason: Reason, detail: String) = Verdict(None, reason, Some(detail))
-    val accepted = Verdict(Some(answer), Reason.Applied)
+    val accepted = Verdict(Some(UTF8String.fromString(answer)), Reason.Applied)
     val joinType = facts.string("join.type").getOrElse("?")
     val side = if (facts.isTrue("side.is_left")) "left" else "right"
     def notAdmitted(what: String) =
@@ -81,8 +69,10 @@ object JoinLegality {
           None,
           Reason.GuardBroadcastBytes,
           Some(
-            s"${bytes.getOrElse("unknown")} bytes are more than the ${guards.maxBroadcastBytes} of " +
-              "spark.aqepilot.guard.max_broadcast_bytes"
+            bytes.fold("side.size_in_bytes is null: a side of unknown size is not broadcast")(n =>
+              s"$n bytes are more than the ${guards.maxBroadcastBytes} of " +
+                "spark.aqepilot.guard.max_broadcast_bytes"
+            )
           )
         )
       )
@@ -106,9 +96,13 @@ object JoinLegality {
           None,
           Reason.GuardHashBuildBytes,
           Some(
-            s"a task's hash table would take about ${needed.getOrElse("an unknown number of")} bytes, " +
-              s"more than the ${guards.maxHashBuildBytes} of " +
-              "spark.aqepilot.guard.max_hash_build_bytes"
+            needed.fold(
+              "side.max_bytes, side.shuffle_bytes or side.size_in_bytes is null: no hash table is built " +
+                "from a side of unknown size"
+            )(n =>
+              s"a task's hash table would take about $n bytes, more than the " +
+                s"${guards.maxHashBuildBytes} of spark.aqepilot.guard.max_hash_build_bytes"
+            )
           )
         )
       )

@@ -34,6 +34,15 @@ object NearestNames {
       near.takeWhile(_._2 <= near.head._2 + 1).take(MaxSuggestions).map(_._1)
     }
 
+  /** The end of a sentence that refuses a name: `; did you mean a or b? Known: a, b, c`. */
+  def instead(name: String, known: Seq[String]): String = {
+    val question = of(name, known) match {
+      case Nil  => "."
+      case near => s"; did you mean ${near.mkString(" or ")}?"
+    }
+    s"$question Known: ${known.mkString(", ")}"
+  }
+
   private def distance(wanted: String, candidate: String): Option[Int] =
     near(wanted, candidate).orElse(near(leaf(wanted), leaf(candidate)).map(_ + MaxComparedChars))
 

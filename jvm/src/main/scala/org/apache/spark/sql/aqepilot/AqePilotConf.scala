@@ -1,16 +1,15 @@
 package org.apache.spark.sql.aqepilot
 
-import java.util.Locale
-
 import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.network.util.JavaUtils
+import org.apache.spark.sql.aqepilot.{Mode => PolicyMode}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.unsafe.types.UTF8String
 
 import io.aqepilot.decision.{DecisionPoints, Problem}
+import io.aqepilot.policy.NearestNames
 
 /** A setting with a fixed name.
   *
@@ -35,7 +34,6 @@ object AqePilotConf {
   val PolicyPrefix: String = Prefix + "policy."
 
   private val PolicyName = "[a-z][a-z0-9_]*"
-  private val modes = Seq("off", "shadow", "enforce")
 
   private def oneOf(words: String*)(value: String): Option[String] =
     if (words.contains(value)) None else Some(s"'$value' is not one of ${words.mkString(", ")}")
@@ -68,11 +66,11 @@ object AqePilotConf {
 
   val Mode: Setting = Setting(
     Prefix + "mode",
-    "off | shadow | enforce",
+    PolicyMode.words.mkString(" | "),
     Some("enforce"),
     "any",
     "The most that any policy may do: nothing, ask and record, or decide.",
-    oneOf(modes: _*)
+    oneOf(PolicyMode.words: _*)
   )
 
   val Strict: Setting = Setting(
@@ -115,6 +113,19 @@ object AqePilotConf {
     growth
   )
 
+  private def partitions(value: String): Option[String] =
+    if (value.trim.matches("[1-9]\\d{0,8}")) None
+    else Some(s"'$value' is not a whole number from 1 to 999999999")
+
+  val MaxPartitions: Setting = Setting(
+    Prefix + "guard.max_partitions",
+    "number",
+    Some("100000"),
+    "any",
+    "Most partitions that a policy may give a shuffle, and most tasks that it may split a stage into.",
+    partitions
+  )
+
   val RingBytes: Setting = Setting(
     Prefix + "decisions.ring_bytes",
     "bytes",
@@ -141,6 +152,7 @@ object AqePilotConf {
     MaxBroadcastBytes,
     MaxHashBuildBytes,
     Growth,
+    MaxPartitions,
     RingBytes,
     AllSessions
   )
@@ -159,7 +171,7 @@ object AqePilotConf {
     ),
     (
       PolicyPrefix + "<name>.mode",
-      "off | shadow | enforce",
+      PolicyMode.words.mkString(" | "),
       "This policy's mode; spark.aqepilot.mode is the most it can be. Default: enforce."
     )
   )
@@ -230,8 +242,7 @@ object AqePilotConf {
               Some(
                 Problem(
                   Problem.PolicyPointUnknown,
-                  s"$key: no decision point is named '$part'; did you mean " +
-                    s"${Nearest.of(part, known).head}? Known: ${known.mkString(", ")}"
+                  s"$key: no decision point is named '$part'${NearestNames.instead(part, known)}"
                 )
               )
             } else if (!listed.contains(name)) {
@@ -253,17 +264,9 @@ object AqePilotConf {
             )
         }
       case key =>
-        val nearest = Nearest.of(key, settings.map(_.key)).head
-        Some(Problem(Problem.SettingUnknown, s"$key is not a setting; did you mean $nearest?"))
+        val instead = NearestNames.instead(key, settings.map(_.key))
+        Some(Problem(Problem.SettingUnknown, s"$key is not a setting$instead"))
     }
     invalid ++ unknown.distinct
-  }
-}
-
-/** Known names in the order of their edit distance to what somebody wrote. */
-object Nearest {
-  def of(written: String, known: Seq[String]): Seq[String] = {
-    val lower = UTF8String.fromString(written.toLowerCase(Locale.ROOT))
-    known.sortBy(k => UTF8String.fromString(k.toLowerCase(Locale.ROOT)).levenshteinDistance(lower))
   }
 }

@@ -9,8 +9,11 @@ import org.apache.spark.sql.aqepilot.log.DecisionLog
 
 /** No fault of ours fails a query: whatever a rule throws, `LinkageError` on a vendor's Spark included, the
   * caller goes on with what it had. An interrupt (a cancelled query) and exhausted memory are not ours.
+  *
+  * @param count
+  *   told what failed, each time
   */
-object FailOpen extends Logging {
+class FailOpen(count: String => Unit) extends Logging {
 
   private val logged = ConcurrentHashMap.newKeySet[String]()
 
@@ -30,16 +33,11 @@ object FailOpen extends Logging {
         otherwise(e)
     }
 
-  /** The message of a fault, short enough for a record. */
-  def short(e: Throwable): String =
-    s"${e.getClass.getSimpleName}: ${Option(e.getMessage).getOrElse("").linesIterator.take(1).mkString}"
-      .take(300)
-
   /** One line for each kind of fault, with its stack trace at debug level. */
   private def report(what: String, e: Throwable): Unit = {
-    DecisionLog.getActive.foreach(_.failed(what))
+    count(what)
     if (logged.size < 1000 && logged.add(what + e.getClass.getName)) {
-      logWarning(s"aqepilot: $what failed and was left to Spark (INTERNAL_ERROR): ${short(e)}")
+      logWarning(s"aqepilot: $what failed and was left to Spark (INTERNAL_ERROR): ${FailOpen.short(e)}")
     }
     logDebug(s"aqepilot: $what", e)
   }
@@ -47,4 +45,13 @@ object FailOpen extends Logging {
   /** Logs a warning once in the life of the driver. */
   def warnOnce(message: String): Unit =
     if (logged.size < 1000 && logged.add(message)) logWarning(s"aqepilot: $message")
+}
+
+/** Counts in the log of the running driver. */
+object FailOpen extends FailOpen(what => DecisionLog.getActive.foreach(_.failed(what))) {
+
+  /** The message of a fault, short enough for a record. */
+  def short(e: Throwable): String =
+    s"${e.getClass.getSimpleName}: ${Option(e.getMessage).getOrElse("").linesIterator.take(1).mkString}"
+      .take(300)
 }

@@ -20,12 +20,12 @@ object Mode {
   case object Shadow extends Mode("shadow", 1)
   case object Enforce extends Mode("enforce", 2)
 
+  private val all = Seq(Off, Shadow, Enforce)
+
+  val words: Seq[String] = all.map(_.name)
+
   /** An unknown word counts as off: nobody asked for a decision. */
-  def of(word: String): Mode = word match {
-    case "enforce" => Enforce
-    case "shadow"  => Shadow
-    case _         => Off
-  }
+  def of(word: String): Mode = all.find(_.name == word).getOrElse(Off)
 }
 
 /** One policy at one decision point.
@@ -111,7 +111,7 @@ object PolicySet {
       def at(part: String) = get(AqePilotConf.PolicyPrefix + name + "." + part)
       val texts = DecisionPoints.all.flatMap(p => at(p.name).map(p -> _))
       val when = at("when")
-      val modeWord = at("mode").getOrElse("enforce")
+      val modeWord = at("mode").getOrElse(Mode.Enforce.name)
       val policies = texts.map { case (point, text) =>
         NamedPolicy(
           name,
@@ -148,13 +148,13 @@ object PolicySet {
           )
         )
     val badMode =
-      if (Seq("off", "shadow", "enforce").contains(mode)) None
+      if (Mode.words.contains(mode)) None
       else
         Some(
           Problem(
             Problem.ModeInvalid,
-            s"${AqePilotConf.PolicyPrefix}$name.mode: '$mode' is not one of off, shadow, enforce; it " +
-              "counts as off"
+            s"${AqePilotConf.PolicyPrefix}$name.mode: '$mode' is not one of " +
+              s"${Mode.words.mkString(", ")}; it counts as off"
           )
         )
     val texts = policies.flatMap(p => p.error.map(p -> _)).map { case (p, e) =>

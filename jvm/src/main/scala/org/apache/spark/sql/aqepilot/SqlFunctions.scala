@@ -17,7 +17,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import io.aqepilot.decision._
-import io.aqepilot.policy.{PolicyCompiler, PolicyError}
+import io.aqepilot.policy.{NearestNames, PolicyCompiler, PolicyError}
 
 /** The table functions through which PySpark, SQL, JDBC and Spark Connect ask what goes on.
   *
@@ -113,7 +113,8 @@ object SqlFunctions {
         StructField("detail", StringType),
         StructField("asked_us", DoubleType),
         StructField("fate", StringType),
-        StructField("final_strategy", StringType)
+        StructField("final_strategy", StringType),
+        StructField("subject", StringType)
       )
     ),
     _ => decisionRows
@@ -177,7 +178,8 @@ object SqlFunctions {
           d.detail,
           d.askedMicros,
           fate.map(_.fate),
-          fate.flatMap(_.finalStrategy)
+          fate.flatMap(_.finalStrategy),
+          d.subject
         )
       }
   }
@@ -197,7 +199,7 @@ object SqlFunctions {
                 s"${(DecisionPoints.names :+ "when").mkString(", ")}.",
               None,
               None,
-              Nearest.of(String.valueOf(point), DecisionPoints.names).take(1)
+              NearestNames.of(String.valueOf(point), DecisionPoints.names)
             )
           )
       }

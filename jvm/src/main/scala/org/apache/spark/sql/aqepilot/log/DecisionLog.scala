@@ -8,6 +8,7 @@ import com.codahale.metrics.Counter
 import io.aqepilot.log._
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.SparkListenerEvent
+import org.apache.spark.sql.aqepilot.FailOpen
 import org.apache.spark.sql.aqepilot.log.QueryRecorder.Barrier
 import org.apache.spark.sql.internal.SQLConf
 
@@ -24,14 +25,14 @@ final class DecisionLog private (sc: SparkContext) {
   import DecisionLog._
 
   private val source = new DecisionSource
-  private val faults = new Faults(source.failed)
+  private val failOpen = new FailOpen(source.failed)
   private val ids = new AtomicLong
   private val ring = new DecisionRing(
-    faults.swallow("ring_bytes", DefaultRingBytes)(
+    failOpen("ring_bytes", DefaultRingBytes)(
       sc.conf.getSizeAsBytes(RingBytesKey, s"${DefaultRingBytes}b")
     )
   )
-  private val recorder = new QueryRecorder(postLast, settle, droppedEvents, faults)
+  private val recorder = new QueryRecorder(postLast, settle, droppedEvents, failOpen)
 
   // Which facts are in the event log already, by execution; the oldest are forgotten.
   private val factsLogged = Collections.newSetFromMap(
@@ -46,14 +47,14 @@ final class DecisionLog private (sc: SparkContext) {
   source.observe("dropped.queue")(droppedFrom(Queue))
   source.observe("dropped.event_log")(droppedFrom("eventLog"))
   source.observe("dropped.queries")(recorder.forgotten)
-  faults.swallow("metrics", ())(sc.env.metricsSystem.registerSource(source))
-  private val listening = faults.swallow("listener", false) {
+  failOpen("metrics", ())(sc.env.metricsSystem.registerSource(source))
+  private val listening = failOpen("listener", false) {
     sc.listenerBus.addToQueue(recorder, Queue)
     true
   }
 
   /** In the thread of the session: its redaction pattern holds. */
-  def policyLoaded(e: AqePilotPolicyLoaded): Unit = faults.swallow("policy_loaded", ()) {
+  def policyLoaded(e: AqePilotPolicyLoaded): Unit = failOpen("policy_loaded", ()) {
     sc.listenerBus.post(Redaction.policy(e, sc.conf, Redaction.ofTexts(SQLConf.get)))
   }
 
@@ -61,7 +62,7 @@ final class DecisionLog private (sc: SparkContext) {
     * written). Facts that this execution has logged already are left out of the event; in the live
     * view every decision has its facts.
     */
-  def decided(e: AqePilotDecision): Unit = faults.swallow("decided", ()) {
+  def decided(e: AqePilotDecision): Unit = failOpen("decided", ()) {
     source.decided(e.point, e.reason, e.askedMicros)
     val redact = Redaction.ofTexts(SQLConf.get)
     val decision = Redaction.decision(e, redact)
@@ -86,7 +87,7 @@ final class DecisionLog private (sc: SparkContext) {
     * before to be seen, so that the fates of a query that just ended are there.
     */
   def decisions(sessionId: Option[String]): Seq[(AqePilotDecision, Option[AqePilotFate])] =
-    faults.swallow("decisions", Seq.empty[(AqePilotDecision, Option[AqePilotFate])]) {
+    failOpen("decisions", Seq.empty[(AqePilotDecision, Option[AqePilotFate])]) {
       if (listening && !sc.isStopped) {
         val barrier = new Barrier
         sc.listenerBus.post(barrier)
@@ -97,7 +98,7 @@ final class DecisionLog private (sc: SparkContext) {
 
   /** The counters of the metrics source, by name. */
   def counters: Seq[(String, Long)] =
-    faults.swallow("counters", Seq.empty[(String, Long)])(source.values)
+    failOpen("counters", Seq.empty[(String, Long)])(source.values)
 
   /** A job's last query often closes while the application stops: Spark's bus takes no more events
     * then, but waits for our queue before it closes the event log.

@@ -8,6 +8,7 @@ import scala.collection.mutable
 import io.aqepilot.log._
 import org.apache.spark.{Success, TaskCommitDenied, TaskKilled}
 import org.apache.spark.scheduler._
+import org.apache.spark.sql.aqepilot.FailOpen
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{
   SparkListenerSQLExecutionEnd,
@@ -23,7 +24,7 @@ final private[log] class QueryRecorder(
     post: SparkListenerEvent => Unit,
     settle: Seq[AqePilotFate] => Unit,
     droppedEvents: => Long,
-    faults: Faults
+    failOpen: FailOpen
 ) extends SparkListener {
   import QueryRecorder._
 
@@ -46,7 +47,7 @@ final private[log] class QueryRecorder(
     }
   }
 
-  override def onJobStart(start: SparkListenerJobStart): Unit = faults.swallow("job_start", ()) {
+  override def onJobStart(start: SparkListenerJobStart): Unit = failOpen("job_start", ()) {
     val id = Option(start.properties).map(_.getProperty(SQLExecution.EXECUTION_ID_KEY)).orNull
     if (id != null) synchronized {
       val query = opened(id.toLong)
@@ -57,16 +58,16 @@ final private[log] class QueryRecorder(
     }
   }
 
-  override def onTaskEnd(end: SparkListenerTaskEnd): Unit = faults.swallow("task_end", ()) {
+  override def onTaskEnd(end: SparkListenerTaskEnd): Unit = failOpen("task_end", ()) {
     synchronized(queryOfStage.get(end.stageId).foreach(_.tasks.add(end)))
   }
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case barrier: Barrier                      => barrier.passed.countDown()
-    case start: SparkListenerSQLExecutionStart => faults.swallow("query_start", ()) {
+    case start: SparkListenerSQLExecutionStart => failOpen("query_start", ()) {
         synchronized(opened(start.executionId).startedAt = Some(start.time))
       }
-    case end: SparkListenerSQLExecutionEnd => faults.swallow("query_end", ()) {
+    case end: SparkListenerSQLExecutionEnd => failOpen("query_end", ()) {
         closed(end.executionId).filter(_.decisions.nonEmpty).foreach(close(_, end))
       }
     case _ =>
@@ -75,7 +76,7 @@ final private[log] class QueryRecorder(
   private def close(query: Query, end: SparkListenerSQLExecutionEnd): Unit = {
     val error = end.errorMessage.filter(_.nonEmpty)
     val fates = if (error.isEmpty) readFates(query, end) else Nil
-    faults.swallow("settle", ())(settle(fates))
+    failOpen("settle", ())(settle(fates))
     val first = query.decisions.head
     val tasks = query.tasks
     post(
@@ -104,7 +105,7 @@ final private[log] class QueryRecorder(
   }
 
   private def readFates(query: Query, end: SparkListenerSQLExecutionEnd): Seq[AqePilotFate] =
-    faults.swallow("fates", Seq.empty[AqePilotFate]) {
+    failOpen("fates", Seq.empty[AqePilotFate]) {
       Option(end.qe).map { qe =>
         SQLConf.withExistingConf(qe.sparkSession.sessionState.conf) {
           DecisionLog.fateReader.read(qe.executedPlan, query.decisions.toVector)

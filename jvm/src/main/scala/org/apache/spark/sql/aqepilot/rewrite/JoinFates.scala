@@ -5,21 +5,19 @@ import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 
-import io.aqepilot.decision.{DynamicJoinSelectionPoint, Fate}
+import io.aqepilot.decision.Fate
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 
 /** What became of the decisions on joins, read off the final plan.
   *
   * A join is found there by its logical link, in subqueries and stages too. One that is gone was replaced by
-  * something else, such as an empty relation.
+  * something else, such as an empty relation, or its result was reused from an equal one. A decision that was
+  * made again with the same answer shares the fate of the later one.
   */
 object JoinFates extends FateReader with AdaptiveSparkPlanHelper {
 
   override def read(plan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
-    val applied =
-      decisions.filter(d =>
-        d.applied && d.point == DynamicJoinSelectionPoint.name && d.joinId.isDefined
-      )
+    val applied = decisions.filter(d => d.applied && d.joinId.isDefined)
     if (applied.isEmpty) Nil
     else {
       val joins: Map[Long, (String, JoinState)] = collectWithSubqueries(plan) { case p =>
@@ -33,12 +31,12 @@ object JoinFates extends FateReader with AdaptiveSparkPlanHelper {
       val latest = decisions
         .filter(d => d.joinId.isDefined && d.mode == Mode.Enforce.name)
         .groupBy(d => (d.joinId, d.side))
-        .map { case (_, ofSide) => ofSide.map(_.decisionId).max }
-        .toSet
+        .map { case (of, ofSide) => of -> ofSide.maxBy(_.decisionId) }
       applied.map { d =>
         val found = joins.get(d.joinId.get)
         val fate =
-          if (!latest.contains(d.decisionId)) Fate.Superseded
+          if (!latest.get((d.joinId, d.side)).exists(l => l.applied && l.answer == d.answer))
+            Fate.Superseded
           else found.fold(Fate.Superseded) { case (strategy, state) => fateOf(d, strategy, state) }
         AqePilotFate(d.decisionId, fate.code, found.map(_._1))
       }

@@ -2,10 +2,11 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.catalyst.plans.logical.{
   Join,
-  JoinHint,
   JoinStrategyHint,
+  LogicalPlan,
   PREFER_SHUFFLE_HASH
 }
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.{DynamicJoinSelection, ShuffleQueryStageExec}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -23,14 +24,8 @@ object SparkJoinRules {
     Need("org.apache.spark.sql.catalyst.plans.logical.PREFER_SHUFFLE_HASH$")
   )
 
-  /** Name of the rule that `spark.sql.adaptive.optimizer.excludedRules` would hold. */
-  val ruleName: String = DynamicJoinSelection.ruleName
-
-  /** The hints that Spark's own rule gives to a join. */
-  def hints(join: Join): JoinHint = DynamicJoinSelection(join) match {
-    case j: Join => j.hint
-    case _       => join.hint
-  }
+  /** Gives hints to joins, by the sizes of their finished sides. */
+  def rule: Rule[LogicalPlan] = DynamicJoinSelection
 
   /** What the physical conversion of 4.3 would do: there is none. */
   def conversion(

@@ -2,7 +2,8 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, JoinSelectionHelper}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
-import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint, JoinStrategyHint, SHUFFLE_HASH}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinStrategyHint, LogicalPlan, SHUFFLE_HASH}
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.{
   ConvertSortMergeJoinToShuffledHashJoin,
   DemoteBroadcastHashJoin,
@@ -26,12 +27,8 @@ object SparkJoinRules extends JoinSelectionHelper {
     Need("org.apache.spark.sql.execution.adaptive.ConvertSortMergeJoinToShuffledHashJoin")
   )
 
-  val ruleName: String = DemoteBroadcastHashJoin.ruleName
-
-  def hints(join: Join): JoinHint = DemoteBroadcastHashJoin(join) match {
-    case j: Join => j.hint
-    case _       => join.hint
-  }
+  /** Gives hints to joins, by the sizes of their finished sides. */
+  def rule: Rule[LogicalPlan] = DemoteBroadcastHashJoin
 
   /** Which side Spark would build from if it turned a sort-merge join here into a shuffled hash join: its own
     * rule, run on a sort-merge join of the two finished stages.
