@@ -23,7 +23,7 @@ from aqepilot.decision import COLUMNS, Decision
 
 ROOT = Path(__file__).resolve().parent.parent
 EVENTS = ROOT / "jvm/src/main/scala/io/aqepilot/log/Events.scala"
-BLOCK = re.compile(r"(<!-- generated: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- generated: ([a-z]+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def pages() -> list[Path]:
@@ -32,7 +32,12 @@ def pages() -> list[Path]:
 
 def refreshed(text: str) -> str:
     """Returns a page with its generated parts anew."""
-    return BLOCK.sub(lambda m: f"{m[1]}\n{BLOCKS[m[2]]()}\n\n{m[3]}", text)
+    return BLOCK.sub(lambda m: f"{m[1]}\n{generated(m[2], m[3])}\n\n{m[4]}", text)
+
+
+def generated(name: str, point: str | None) -> str:
+    """Returns a generated part; those of a decision point name it."""
+    return POINT_BLOCKS[name](catalog.point(point)) if point else BLOCKS[name]()
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -74,22 +79,30 @@ def sparks() -> str:
     return _table(("Spark", "Scala", "Tested releases", "Tests on the newest"), lines)
 
 
-def words() -> str:
-    return _table(("Answer", "Meaning"), _coded(_point().words))
+def answers(point: catalog.Point) -> str:
+    if point.words:
+        return _table(("Answer", "Meaning"), _coded(point.words))
+    if point.fields:
+        return _table(("Field", "Type", "Meaning"), _coded(point.fields))
+    return _table(("Answer", "Meaning"), [(_code(point.answer_type), point.answer_meaning)])
 
 
-def facts() -> str:
+def facts(point: catalog.Point) -> str:
+    """The facts by group; two groups of the same facts share a table."""
+    groups: dict[str, list[catalog.Fact]] = {}
+    for fact in point.facts:
+        groups.setdefault(fact.path.split(".")[0], []).append(fact)
+    same: dict[tuple[tuple[str, ...], ...], list[str]] = {}
+    for name, own in groups.items():
+        leaves = tuple((f.path.partition(".")[2], f.type, f.meaning) for f in own)
+        same.setdefault(leaves, []).append(name)
     parts = []
-    for name in dict.fromkeys(fact.path.split(".")[0] for fact in _point().facts):
-        if name == "other":
-            continue
-        own = [fact for fact in _point().facts if fact.path.startswith(f"{name}.")]
-        title = "`side` and `other`" if name == "side" else f"`{name}`"
-        rows = []
-        for fact in own:
-            both = f"`{fact.path}`, `{fact.path.replace('side.', 'other.', 1)}`"
-            path = both if name == "side" else _code(fact.path)
-            rows.append([path, fact.type, fact.meaning])
+    for leaves, names in same.items():
+        rows = [
+            [", ".join(_code(f"{name}.{path}") for name in names), kind, meaning]
+            for path, kind, meaning in leaves
+        ]
+        title = " and ".join(_code(name) for name in names)
         parts.append(f"### {title}\n\n{_table(('Fact', 'Type', 'Meaning'), rows)}")
     return "\n\n".join(parts)
 
@@ -271,17 +284,14 @@ SAID = {
 }
 
 
-def _point() -> catalog.Point:
-    return catalog.point("dynamic_join_selection")
-
-
 BLOCKS: dict[str, Callable[[], str]] = {
     block.__name__: block
     for block in (
-        *(sparks, words, facts, reasons, fates, problems, settings, functions),
+        *(sparks, reasons, fates, problems, settings, functions),
         *(recipebook, commands, columns, events),
     )
 }
+POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}
 
 if __name__ == "__main__":
     for page in pages():

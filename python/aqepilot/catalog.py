@@ -35,6 +35,20 @@ class Fact(NamedTuple):
     meaning: str
 
 
+class Field(NamedTuple):
+    """A field of a decision.
+
+    Attributes:
+        path: Its name, e.g. ``skew_factor``.
+        type: Its Spark SQL type.
+        meaning: What it does, its unit, and what null means.
+    """
+
+    path: str
+    type: str
+    meaning: str
+
+
 class Point(NamedTuple):
     """A decision point: a place where Spark chooses.
 
@@ -43,7 +57,11 @@ class Point(NamedTuple):
         built_in: Spark's own rule there.
         asked: When the policy is asked.
         summary: What is decided, in a sentence.
-        words: The answers that it takes; null is always one more: leave it to Spark.
+        answer_type: The type of an answer: ``string``, a number's, or ``struct``.
+        answer_meaning: What an answer means.
+        words: The answers that it takes, where they are words; null is always one more: leave it
+            to Spark.
+        fields: The fields of an answer, where it is a struct; each may be null.
         facts: What a policy can read there.
     """
 
@@ -51,7 +69,10 @@ class Point(NamedTuple):
     built_in: str
     asked: str
     summary: str
+    answer_type: str
+    answer_meaning: str
     words: tuple[Word, ...]
+    fields: tuple[Field, ...]
     facts: tuple[Fact, ...]
 
 
@@ -96,7 +117,12 @@ def points() -> tuple[Point, ...]:
             built_in=entry["built_in"],
             asked=entry["asked"],
             summary=entry["summary"],
+            answer_type=entry["decision"]["type"],
+            answer_meaning=entry["decision"]["meaning"],
             words=tuple(Word(w["word"], w["meaning"]) for w in entry["decision"]["words"]),
+            fields=tuple(
+                Field(f["path"], f["type"], f["meaning"]) for f in entry["decision"]["fields"]
+            ),
             facts=tuple(Fact(f["path"], f["type"], f["meaning"]) for f in entry["facts"]),
         )
         for entry in _catalog()["points"]

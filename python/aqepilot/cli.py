@@ -152,14 +152,22 @@ def facts(point: str, as_json: bool) -> None:
 
     found = catalog.point(point)
     if as_json:
-        words = [word._asdict() for word in found.words]
-        rows = [fact._asdict() for fact in found.facts]
-        click.echo(json.dumps(found._asdict() | {"words": words, "facts": rows}, indent=2))
+        parts = ("words", "fields", "facts")
+        rows = {part: [row._asdict() for row in getattr(found, part)] for part in parts}
+        click.echo(json.dumps(found._asdict() | rows, indent=2))
         return
     console = _console()
     console.print(f"[bold]{found.name}[/bold]: {escape(found.summary)}")
     console.print(f"Asked {escape(found.asked)}. Spark's own rule: {escape(found.built_in)}.")
-    console.print(_table(("Answer", "Meaning"), [*found.words, ("null", "leave it to Spark")]))
+    if found.fields:
+        console.print(_table(("Field of the answer", "Type", "Meaning"), found.fields))
+        console.print(
+            "An answer is named_struct('<field>', value, ...): fields that are not named, or are "
+            "null, keep Spark's value. A null answer leaves all to Spark."
+        )
+    else:
+        words = found.words or [(found.answer_type, found.answer_meaning)]
+        console.print(_table(("Answer", "Meaning"), [*words, ("null", "leave it to Spark")]))
     console.print(_table(("Fact", "Type", "Meaning"), found.facts))
 
 
@@ -180,7 +188,9 @@ def recipes(name: str | None, spark: str | None, as_json: bool) -> None:
         text = book.text(name, spark)
         click.echo(json.dumps({"name": name, "text": text}) if as_json else text, nl=as_json)
     elif as_json:
-        click.echo(json.dumps([{"name": n, "summary": book.summary(n, spark)} for n in book.names()]))
+        click.echo(
+            json.dumps([{"name": n, "summary": book.summary(n, spark)} for n in book.names()])
+        )
     else:
         rows = [(n, book.summary(n, spark)) for n in book.names()]
         _console().print(_table(("Recipe", "What it is"), rows))

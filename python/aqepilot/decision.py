@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class Decision(NamedTuple):
-    """One answer of a policy about one side of one join, and what came of it.
+    """One answer of a policy, and what came of it.
 
     Attributes:
         time: When it was made, in the session's time zone.
@@ -21,25 +21,28 @@ class Decision(NamedTuple):
         fingerprint: The same for the same query on any day, whatever the policy; null when it
             could not be computed.
         point: The decision point.
-        join_id: The join, stable for the query's life.
-        side: ``left`` or ``right``.
-        tables: The tables of the two sides.
+        join_id: The join, stable for the query's life; null at points that are not about joins.
+        side: ``left`` or ``right``; null where it is about no side.
+        tables: The tables that are read beneath, by side for a join.
         facts_id: The facts' id; decisions on equal facts share it.
         facts_json: The facts as recorded; null when another decision of this `facts_id` has them.
             See `facts`.
         policy: Whose answer it was; null when no policy had one.
         revision: Of that policy at this point.
         mode: ``shadow`` or ``enforce``.
-        answer: What the policy said; null is Spark's own choice.
+        answer: What the policy said, a struct as JSON without its nulls; null is Spark's own
+            choice.
         spark_answer: What Spark's own rule said; null is nothing.
-        spark_strategy: The join that Spark would have planned; null when that cannot be told.
+        spark_strategy: What Spark would have run; null when that cannot be told.
         applied: Whether the answer was put into the plan.
         reason: Why, or why not, as a code (see the catalog).
         detail: The reason's particulars; null when there are none.
         asked_us: How long asking took, facts included, in microseconds.
         fate: ``adopted``, ``refused_by_cost``, ``no_change`` or ``superseded``; null while the
             query runs, when it failed and when the answer was not applied.
-        final_strategy: The join that ran; null while the query runs and when it cannot be told.
+        final_strategy: What ran; null while the query runs and when it cannot be told.
+        subject: What the decision is about, e.g. ``join 3, left side``: unique in its query at
+            its point; null when nobody could be asked.
     """
 
     time: datetime
@@ -48,8 +51,8 @@ class Decision(NamedTuple):
     execution_id: int | None
     fingerprint: str | None
     point: str
-    join_id: int
-    side: str
+    join_id: int | None
+    side: str | None
     tables: str | None
     facts_id: str
     facts_json: str | None
@@ -65,6 +68,7 @@ class Decision(NamedTuple):
     asked_us: float
     fate: str | None
     final_strategy: str | None
+    subject: str | None
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -63,11 +63,12 @@ def sentence(decision: Decision, facts: dict[str, Any]) -> str:
         facts: Its facts; empty when they are not known.
     """
     join_type = (facts.get("join") or {}).get("type")
-    join = f"Join {decision.join_id}"
+    about = decision.subject or "A query"
+    about = about[0].upper() + about[1:]
     if decision.tables:
-        join += f", {decision.tables}"
+        about += f", {decision.tables}"
     if join_type:
-        join += f" ({join_type})"
+        about += f" ({join_type})"
     said = (
         f"policy `{decision.policy}` said {decision.answer}"
         if decision.answer is not None
@@ -78,7 +79,7 @@ def sentence(decision: Decision, facts: dict[str, Any]) -> str:
     )
     if decision.spark_answer:
         without += f" (its own rule said {decision.spark_answer})"
-    return f"{join}, {decision.side} side: {said}{without}. {_outcome(decision)}"
+    return f"{about}, {decision.point}: {said}{without}. {_outcome(decision)}"
 
 
 def _outcome(decision: Decision) -> str:
@@ -88,7 +89,7 @@ def _outcome(decision: Decision) -> str:
             "adopted": f"Adopted: the query ran {ran or 'as decided'}.",
             "refused_by_cost": "Refused on cost: AQE found the plan that was asked for dearer and "
             f"kept {ran or 'the one it had'}.",
-            "no_change": f"No change: the query ran {ran or 'the same join'}, as it would have "
+            "no_change": f"No change: the query ran {ran or 'the same'}, as it would have "
             "without the policy.",
             "superseded": f"Superseded by a later decision; the query ran {ran}."
             if ran

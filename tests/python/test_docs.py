@@ -52,15 +52,23 @@ def test_a_page_is_up_to_date_with_the_sources(page):
 
 
 def test_every_generated_part_stands_on_one_page():
-    found = re.findall(r"<!-- generated: (\w+) -->", EVERYTHING)
-    assert sorted(found) == sorted(DOCS.BLOCKS)
+    found = re.findall(r"<!-- generated: (\w+(?: \w+)?) -->", EVERYTHING)
+    of_points = [
+        f"{block} {point}" for block in DOCS.POINT_BLOCKS for point in catalog.point_names()
+    ]
+    assert sorted(found) == sorted([*DOCS.BLOCKS, *of_points])
+
+
+def test_every_decision_point_has_a_page():
+    for point in catalog.point_names():
+        assert f"<!-- generated: facts {point} -->" in TEXT[ROOT / "docs" / f"{point}.md"]
 
 
 def names():
-    point = catalog.point("dynamic_join_selection")
     yield from (s.key for s in catalog.settings())
-    yield from (w.word for w in point.words)
-    yield from (f.path for f in point.facts)
+    for point in catalog.points():
+        yield from (w.word for w in point.words)
+        yield from (f.path for f in (*point.fields, *point.facts))
     yield from catalog.reasons()
     yield from catalog.problems()
     yield from catalog.fates()

@@ -15,6 +15,8 @@ def decision(**fields):
     common = {
         "decision_id": 1,
         "execution_id": 7,
+        "point": "dynamic_join_selection",
+        "subject": "join 3, left side",
         "join_id": 3,
         "side": "left",
         "tables": "lineitem ⋈ orders",
@@ -34,8 +36,9 @@ def decision(**fields):
 def test_an_adopted_decision_is_told_whole():
     assert describe([decision(fate="adopted")]).splitlines() == [
         "Query 7 (sales report): 1 decision, 1 applied.",
-        "  Join 3, lineitem ⋈ orders (INNER), left side: policy `sales` said SHUFFLE_HASH; Spark "
-        "would have planned SortMergeJoin. Adopted: the query ran ShuffledHashJoin BuildLeft.",
+        "  Join 3, left side, lineitem ⋈ orders (INNER), dynamic_join_selection: policy `sales` "
+        "said SHUFFLE_HASH; Spark would have planned SortMergeJoin. Adopted: the query ran "
+        "ShuffledHashJoin BuildLeft.",
     ]
 
 

@@ -110,8 +110,8 @@ def _decision(event: dict[str, Any], fate: dict[str, Any]) -> Decision:
         execution_id=event.get("executionId"),
         fingerprint=event.get("fingerprint"),
         point=event["point"],
-        join_id=event["joinId"],
-        side=event["side"],
+        join_id=event.get("joinId"),
+        side=event.get("side"),
         tables=event.get("tables"),
         facts_id=event["factsId"],
         facts_json=event.get("facts"),
@@ -127,4 +127,5 @@ def _decision(event: dict[str, Any], fate: dict[str, Any]) -> Decision:
         asked_us=event["askedMicros"],
         fate=fate.get("fate"),
         final_strategy=fate.get("finalStrategy"),
+        subject=event.get("subject"),
     )

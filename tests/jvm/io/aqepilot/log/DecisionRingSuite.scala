@@ -27,7 +27,8 @@ class DecisionRingSuite extends AnyFunSuite {
       applied = false,
       "NULL_ANSWER",
       None,
-      1.0
+      1.0,
+      Some("join 1, left side")
     )
 
   test("stays within its bytes: the oldest go, and are counted") {

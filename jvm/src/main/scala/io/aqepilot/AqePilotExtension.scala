@@ -2,7 +2,12 @@ package io.aqepilot
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 import org.apache.spark.sql.aqepilot.{SqlFunctions, Start}
-import org.apache.spark.sql.aqepilot.rewrite.{JoinIdentity, PlannedJoins, SelectJoinDynamically}
+import org.apache.spark.sql.aqepilot.rewrite.{
+  JoinIdentity,
+  PlannedJoins,
+  RequiredDistribution,
+  SelectJoinDynamically
+}
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 
 import io.aqepilot.policy.AqePilotBytes
@@ -13,6 +18,7 @@ import io.aqepilot.policy.AqePilotBytes
   *   analysed -> optimised plan
   *      | planner strategy          JoinIdentity            names each join, keeps the user's hint; plans nothing
   *      v
+  *      | after the planner         RequiredDistribution    keeps the user's repartition in mind; changes nothing
   *   physical plan -> stages run -> a stage finishes -> re-plan:
   *      | AQE logical rule          SelectJoinDynamically   dynamic_join_selection, after Spark's own rule
   *      | stage preparation         PlannedJoins            notes what the re-plan would run; changes nothing
@@ -24,6 +30,7 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
 
   override def apply(extensions: SparkSessionExtensions): Unit = Start {
     extensions.injectPlannerStrategy(_ => JoinIdentity)
+    extensions.injectQueryPostPlannerStrategyRule(_ => RequiredDistribution)
     extensions.injectRuntimeOptimizerRule(_ => SelectJoinDynamically)
     extensions.injectQueryStagePrepRule(_ => PlannedJoins)
     extensions.injectFunction(

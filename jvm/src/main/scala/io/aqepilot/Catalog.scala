@@ -1,6 +1,7 @@
 package io.aqepilot
 
 import org.apache.spark.sql.aqepilot.{AqePilotConf, Health, SqlFunctions}
+import org.apache.spark.sql.types.StructType
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
@@ -43,17 +44,26 @@ object Catalog {
       "name",
       p.name
     ).put("built_in", p.builtIn).put("asked", p.asked).put("summary", p.summary)
-    val decision = node.putObject("decision").put("type", p.answer.catalogString)
+    val decision = node.putObject("decision").put("meaning", p.answerMeaning)
+    p.answer match {
+      case struct: StructType =>
+        decision.put("type", "struct")
+        leaves(decision.putArray("fields"), struct)
+      case scalar =>
+        decision.put("type", scalar.catalogString)
+        decision.putArray("fields")
+    }
     pairs(decision.putArray("words"), "word", p.words.map(w => w.word -> w.meaning))
-    val facts = node.putArray("facts")
-    DecisionPoints.leaves(p.facts).foreach { case (path, field) =>
-      facts
-        .addObject()
+    leaves(node.putArray("facts"), p.facts)
+  }
+
+  private def leaves(to: ArrayNode, schema: StructType): Unit =
+    DecisionPoints.leaves(schema).foreach { case (path, field) =>
+      to.addObject()
         .put("path", path)
         .put("type", field.dataType.catalogString)
         .put("meaning", field.getComment().getOrElse(""))
     }
-  }
 
   private def setting(
       to: ArrayNode,

@@ -61,6 +61,57 @@ object CommonFacts {
       BooleanType,
       "spark.sql.adaptive.coalescePartitions.parallelismFirst"
     ),
+    fact(
+      "coalesce_partitions_enabled",
+      BooleanType,
+      "spark.sql.adaptive.coalescePartitions.enabled"
+    ),
+    fact(
+      "coalesce_partitions_min_partition_size",
+      LongType,
+      "spark.sql.adaptive.coalescePartitions.minPartitionSize, bytes"
+    ),
+    fact(
+      "coalesce_partitions_min_partition_num",
+      IntegerType,
+      "spark.sql.adaptive.coalescePartitions.minPartitionNum; null when not set"
+    ),
+    fact(
+      "coalesce_partitions_initial_partition_num",
+      IntegerType,
+      "spark.sql.adaptive.coalescePartitions.initialPartitionNum; null when not set"
+    ),
+    fact(
+      "local_shuffle_reader_enabled",
+      BooleanType,
+      "spark.sql.adaptive.localShuffleReader.enabled"
+    ),
+    fact(
+      "optimize_skews_in_rebalance_partitions_enabled",
+      BooleanType,
+      "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled"
+    ),
+    fact(
+      "rebalance_partitions_small_partition_factor",
+      DoubleType,
+      "spark.sql.adaptive.rebalancePartitionsSmallPartitionFactor"
+    ),
+    fact("skew_join_enabled", BooleanType, "spark.sql.adaptive.skewJoin.enabled"),
+    fact(
+      "skewed_partition_factor",
+      DoubleType,
+      "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
+    ),
+    fact(
+      "skewed_partition_threshold_in_bytes",
+      LongType,
+      "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes, bytes"
+    ),
+    fact(
+      "force_optimize_skewed_join",
+      BooleanType,
+      "spark.sql.adaptive.forceOptimizeSkewedJoin"
+    ),
     fact("prefer_sort_merge_join", BooleanType, "spark.sql.join.preferSortMergeJoin"),
     fact("shuffled_hash_join_factor", IntegerType, "spark.sql.shuffledHashJoinFactor"),
     fact("shuffle_partitions", IntegerType, "spark.sql.shuffle.partitions"),

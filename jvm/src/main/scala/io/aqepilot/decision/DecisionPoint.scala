@@ -1,6 +1,9 @@
 package io.aqepilot.decision
 
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
+
+import io.aqepilot.log.FactsJson
 
 /** A word of a point's decision vocabulary, in Spark's own spelling. */
 final case class Word(word: String, meaning: String)
@@ -30,15 +33,54 @@ trait DecisionPoint {
   /** Schema of the facts row; the comment of each field is its meaning. */
   def facts: StructType
 
-  /** Type of an answer. Null always means: leave it to Spark's own rule. */
+  /** Type of an answer: a word, a number, or a struct of fields each of which may be null. Null always means:
+    * leave it to Spark's own rule. The comment of a struct's field is its meaning.
+    */
   def answer: DataType
 
+  /** What an answer means, in a sentence. */
+  def answerMeaning: String
+
   /** The answers there are, where the answer is a word. */
-  def words: Seq[Word]
+  def words: Seq[Word] = Nil
+
+  /** Whether an answer is legal on these facts and within the guard rails, as far as the facts alone tell.
+    *
+    * @param answer
+    *   a Catalyst value of the type [[answer]], never null
+    */
+  def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict
+
+  /** An answer as it stands in the record: a word or number as it is, a struct as JSON without its nulls. */
+  final def show(answer: Any): String = (answer, this.answer) match {
+    case (row: InternalRow, struct: StructType) => FactsJson.writeKnown(row, struct)
+    case _                                      => answer.toString
+  }
 
   /** What of Spark's private classes the point cannot do without. */
   def needs: Seq[Need]
 }
+
+/** What a policy may not exceed, resolved for one query.
+  *
+  * @param maxBroadcastBytes
+  *   uncompressed bytes of a side that is broadcast
+  * @param maxHashBuildBytes
+  *   bytes of memory of one task's hash table
+  * @param growth
+  *   bytes of a hash table per uncompressed byte of its rows
+  * @param maxPartitions
+  *   partitions of one shuffle, and tasks of one stage that a policy splits
+  */
+final case class Guards(
+    maxBroadcastBytes: Long,
+    maxHashBuildBytes: Long,
+    growth: Double,
+    maxPartitions: Int
+)
+
+/** What is made of an answer: the decision to carry out, a Catalyst value, if any, and why. */
+final case class Verdict(decision: Option[Any], reason: Reason, detail: Option[String] = None)
 
 /** All decision points, in the order in which Spark comes to them. */
 object DecisionPoints {

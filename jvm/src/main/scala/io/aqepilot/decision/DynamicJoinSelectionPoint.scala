@@ -135,6 +135,11 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
 
   override val answer: DataType = StringType
 
+  override val answerMeaning: String = "a join hint for this side, in Spark's words"
+
+  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict =
+    JoinLegality.verdict(answer.toString, facts, guards)
+
   override val needs: Seq[Need] = Seq(
     Need("org.apache.spark.sql.execution.adaptive.LogicalQueryStage", Some("physicalPlan")),
     Need("org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec", Some("mapStats")),

@@ -1,20 +1,8 @@
 package io.aqepilot.decision
 
+import org.apache.spark.unsafe.types.UTF8String
+
 import DynamicJoinSelectionPoint._
-
-/** What a policy may not exceed, resolved for one query.
-  *
-  * @param maxBroadcastBytes
-  *   uncompressed bytes of a side that is broadcast
-  * @param maxHashBuildBytes
-  *   bytes of memory of one task's hash table
-  * @param growth
-  *   bytes of a hash table per uncompressed byte of its rows
-  */
-final case class Guards(maxBroadcastBytes: Long, maxHashBuildBytes: Long, growth: Double)
-
-/** What is made of an answer: the word to put into the plan, if any, and why. */
-final case class Verdict(word: Option[String], reason: Reason, detail: Option[String] = None)
 
 /** Which answers at `dynamic_join_selection` are legal, from the facts alone.
   *
@@ -33,7 +21,7 @@ object JoinLegality {
 
   def verdict(answer: String, facts: FactsRow, guards: Guards): Verdict = {
     def refused(reason: Reason, detail: String) = Verdict(None, reason, Some(detail))
-    val accepted = Verdict(Some(answer), Reason.Applied)
+    val accepted = Verdict(Some(UTF8String.fromString(answer)), Reason.Applied)
     val joinType = facts.string("join.type").getOrElse("?")
     val side = if (facts.isTrue("side.is_left")) "left" else "right"
     def notAdmitted(what: String) =

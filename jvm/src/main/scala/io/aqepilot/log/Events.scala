@@ -32,7 +32,8 @@ final case class AqePilotPolicyLoaded(
     error: Option[String]
 ) extends SparkListenerEvent
 
-/** What was proposed at one decision point, for one join side and one set of facts.
+/** What was proposed at one decision point, for one subject (a join's side, a group of shuffles, ...) and one
+  * set of facts.
   *
   * @param executionId
   *   none while nothing is executed (`explain`, `df.rdd`)
@@ -46,6 +47,8 @@ final case class AqePilotPolicyLoaded(
   *   the strategy Spark would plan without us
   * @param askedMicros
   *   time for facts and answer, in microseconds
+  * @param subject
+  *   what it is about, e.g. `join 3, left side`: unique in its query at its point
   */
 final case class AqePilotDecision(
     schemaVersion: Int,
@@ -70,7 +73,8 @@ final case class AqePilotDecision(
     applied: Boolean,
     reason: String,
     detail: Option[String],
-    askedMicros: Double
+    askedMicros: Double,
+    subject: Option[String]
 ) extends SparkListenerEvent
 
 /** What became of a decision, read off the final plan.

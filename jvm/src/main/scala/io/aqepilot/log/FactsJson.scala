@@ -31,10 +31,22 @@ object FactsJson {
   def write(facts: InternalRow, schema: StructType): String =
     write(facts, schema, Redaction.ofTexts(SQLConf.get))
 
-  def write(facts: InternalRow, schema: StructType, redact: String => String): String = {
+  def write(facts: InternalRow, schema: StructType, redact: String => String): String =
+    write(facts, schema, redact, nulls = true)
+
+  /** The same without what is null, and not redacted: for a decision's fields. */
+  def writeKnown(row: InternalRow, schema: StructType): String =
+    write(row, schema, identity, nulls = false)
+
+  private def write(
+      facts: InternalRow,
+      schema: StructType,
+      redact: String => String,
+      nulls: Boolean
+  ): String = {
     val out = new StringWriter(512)
     val json = factory.createGenerator(out)
-    new Writer(json, redact).row(facts, schema)
+    new Writer(json, redact, nulls).row(facts, schema)
     json.close()
     out.toString
   }
@@ -43,14 +55,17 @@ object FactsJson {
   def factsId(facts: InternalRow, schema: StructType): String =
     f"${hash(facts, schema, 42L)}%016x"
 
-  final private class Writer(json: JsonGenerator, redact: String => String) {
+  final private class Writer(json: JsonGenerator, redact: String => String, nulls: Boolean) {
 
     def row(facts: InternalRow, schema: StructType): Unit = {
       json.writeStartObject()
       var i = 0
       while (i < schema.length) {
-        json.writeFieldName(schema(i).name)
-        value(if (facts.isNullAt(i)) null else facts.get(i, schema(i).dataType), schema(i).dataType)
+        val isNull = facts.isNullAt(i)
+        if (nulls || !isNull) {
+          json.writeFieldName(schema(i).name)
+          value(if (isNull) null else facts.get(i, schema(i).dataType), schema(i).dataType)
+        }
         i += 1
       }
       json.writeEndObject()

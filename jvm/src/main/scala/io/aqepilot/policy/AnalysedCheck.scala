@@ -2,6 +2,7 @@ package io.aqepilot.policy
 
 import org.apache.spark.sql.catalyst.expressions.{
   ArrayAggregate,
+  Cast,
   Expression,
   LeafExpression,
   PlanExpression,
@@ -47,6 +48,15 @@ private[policy] object AnalysedCheck {
           s"${aggregate.zero.dataType.typeName} can fill the driver's memory.",
         at
       )
+    case c: Cast
+        if c.getTagValue(StructAnswer.field).isDefined && !admits(c.child.dataType, c.dataType) =>
+      refuse(
+        WrongAnswerType,
+        s"The field '${c.getTagValue(StructAnswer.field).get}' takes a ${c.dataType.simpleString} (or " +
+          s"NULL), but this is a ${ErrorText.shorten(c.child.dataType.simpleString, 100)}. It is not " +
+          "cast silently.",
+        at
+      )
     case _ if e.resolved && holdsTime(e.dataType) =>
       refuse(NotPure, TextCheck.noDates, at)
     case _ =>
@@ -72,6 +82,7 @@ private[policy] object AnalysedCheck {
   def admits(actual: DataType, answer: DataType): Boolean = (actual, answer) match {
     case (NullType, _)                                               => true
     case (_: NumericType, DoubleType)                                => true
+    case (ArrayType(a, _), ArrayType(b, _)) if a != b                => admits(a, b)
     case _ if integers.contains(answer) && integers.contains(actual) =>
       integers.indexOf(actual) <= integers.indexOf(answer)
     case _ => sameShape(actual, answer)

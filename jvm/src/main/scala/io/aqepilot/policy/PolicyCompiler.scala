@@ -78,7 +78,7 @@ object PolicyCompiler {
     TextNesting.check(text)
     val parsed = FixedSemantics.parse(text)
     ExpressionSize.check(parsed)
-    val checked = new TextCheck(facts)(parsed)
+    val checked = StructAnswer(new TextCheck(facts)(parsed), answer)
     val relation = FixedSemantics.relation(facts)
     val analysed = FixedSemantics.analyze(checked, relation)
     AnalysedCheck(single(analysed, relation, parsed.origin), answer, parsed.origin)

@@ -22,6 +22,7 @@ object PolicyError {
   val TooComplex = "TOO_COMPLEX"
   val Syntax = "SYNTAX"
   val UnknownFact = "UNKNOWN_FACT"
+  val UnknownField = "UNKNOWN_FIELD"
   val UnknownFunction = "UNKNOWN_FUNCTION"
   val FunctionNotAllowed = "FUNCTION_NOT_ALLOWED"
   val NotScalar = "NOT_SCALAR"
@@ -38,6 +39,7 @@ object PolicyError {
     TooComplex -> "the text is nested too deeply, has too many parts or takes too long",
     Syntax -> "Spark's parser cannot read the text",
     UnknownFact -> "a name is not among the facts of this decision point",
+    UnknownField -> "a named_struct names a field that decisions at this point do not have",
     UnknownFunction -> "a function is not built into this Spark",
     FunctionNotAllowed -> "a built-in function that could exhaust memory or has no use here",
     NotScalar -> "a subquery, aggregate, window or generator",

@@ -59,7 +59,8 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
       applied = true,
       "APPLIED",
       None,
-      10.4
+      10.4,
+      Some("join 1, left side")
     )
 
   private def events[T <: SparkListenerEvent](kind: Class[T]): Seq[T] = {

@@ -37,7 +37,8 @@ class EventsSuite extends AnyFunSuite {
     applied = true,
     "APPLIED",
     None,
-    12.5
+    12.5,
+    Some("join 1, left side")
   )
 
   test("a decision comes back equal, its small and large optional longs as longs") {

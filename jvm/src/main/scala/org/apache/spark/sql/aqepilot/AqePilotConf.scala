@@ -113,6 +113,19 @@ object AqePilotConf {
     growth
   )
 
+  private def partitions(value: String): Option[String] =
+    if (value.trim.matches("[1-9]\\d{0,8}")) None
+    else Some(s"'$value' is not a whole number from 1 to 999999999")
+
+  val MaxPartitions: Setting = Setting(
+    Prefix + "guard.max_partitions",
+    "number",
+    Some("100000"),
+    "any",
+    "Most partitions that a policy may give a shuffle, and most tasks that it may split a stage into.",
+    partitions
+  )
+
   val RingBytes: Setting = Setting(
     Prefix + "decisions.ring_bytes",
     "bytes",
@@ -139,6 +152,7 @@ object AqePilotConf {
     MaxBroadcastBytes,
     MaxHashBuildBytes,
     Growth,
+    MaxPartitions,
     RingBytes,
     AllSessions
   )

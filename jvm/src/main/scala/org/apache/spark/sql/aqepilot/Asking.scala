@@ -1,13 +1,35 @@
 package org.apache.spark.sql.aqepilot
 
+import org.apache.spark.sql.aqepilot.facts.{LazyRow, QueryFacts}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
-import io.aqepilot.decision.DecisionPoint
+import io.aqepilot.decision.{DecisionPoint, FactsRow, Reason, Verdict}
 import io.aqepilot.policy.EvaluationFailure
 
 /** One policy's answer, a Catalyst value that is never null, or why there is none. */
 final case class PolicyAnswer(policy: NamedPolicy, value: Either[EvaluationFailure, Any])
+
+/** What asking gave.
+  *
+  * @param facts
+  *   all of them, also those that no policy read
+  * @param verdicts
+  *   each policy's answer and what is made of it, in the order of asking
+  * @param micros
+  *   time for the facts that were read and the answers
+  */
+final case class Asked(
+    facts: InternalRow,
+    verdicts: Seq[(PolicyAnswer, Verdict)],
+    micros: Double
+) {
+
+  /** The decision to carry out, with the policy that took it. */
+  def enforced: Option[(PolicyAnswer, Any)] = verdicts.collectFirst {
+    case (by, Verdict(Some(decision), _, _)) if by.policy.mode == Mode.Enforce => (by, decision)
+  }
+}
 
 /** Asks the policies of a point in their order.
   *
@@ -17,11 +39,32 @@ final case class PolicyAnswer(policy: NamedPolicy, value: Either[EvaluationFailu
 object Asking {
 
   /** @param facts
-    *   the point's facts row, whose first field is `query`
-    * @return
+    *   the point's facts row, whose first field is `query`; computed when read
+    */
+  def of(
+      session: Sessions.Classic,
+      set: PolicySet,
+      point: DecisionPoint,
+      executionId: Option[Long]
+  )(facts: => LazyRow): Asked = {
+    QueryFacts.fingerprint(executionId) // once for a query, before any policy is asked
+    val start = System.nanoTime()
+    val row = facts
+    lazy val guards = Guardrails.of(session.sessionState.conf, session.sparkContext)
+    val verdicts = ask(set, point, row).map { answer =>
+      answer -> (answer.value match {
+        case Left(failure) => Verdict(None, Reason.EvaluationFailed, Some(failure.message))
+        case Right(value)  => point.judge(value, new FactsRow(point.facts, row), guards)
+      })
+    }
+    val micros = (System.nanoTime() - start) / 1e3
+    Asked(row.copy(), verdicts, micros)
+  }
+
+  /** @return
     *   every answer that was not null, in order; the last is the one to apply if it enforces and did not fail
     */
-  def ask(set: PolicySet, point: DecisionPoint, facts: InternalRow): Seq[PolicyAnswer] = {
+  private def ask(set: PolicySet, point: DecisionPoint, facts: InternalRow): Seq[PolicyAnswer] = {
     val answers = Seq.newBuilder[PolicyAnswer]
     val rest = set.at(point).iterator
     var decided = false

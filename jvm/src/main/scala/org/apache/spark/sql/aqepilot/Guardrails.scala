@@ -28,7 +28,8 @@ object Guardrails {
     Guards(
       tightest(conf, AqePilotConf.MaxBroadcastBytes, maxBroadcastBytes(sc, growth)),
       tightest(conf, AqePilotConf.MaxHashBuildBytes, maxHashBuildBytes(sc)),
-      growth
+      growth,
+      maxPartitions(conf)
     )
   }
 
@@ -43,10 +44,15 @@ object Guardrails {
       .get(conf, AqePilotConf.Growth)
       .filter(_.toDouble < guards.growth)
       .map(v => problem(AqePilotConf.Growth, v, guards.growth.toString))
+    val partitions = AqePilotConf
+      .get(conf, AqePilotConf.MaxPartitions)
+      .filter(_.trim.toInt > guards.maxPartitions)
+      .map(v => problem(AqePilotConf.MaxPartitions, v, guards.maxPartitions.toString))
     Seq(
       loosened(AqePilotConf.MaxBroadcastBytes, guards.maxBroadcastBytes),
       loosened(AqePilotConf.MaxHashBuildBytes, guards.maxHashBuildBytes),
-      growth
+      growth,
+      partitions
     ).flatten
   }
 
@@ -55,6 +61,16 @@ object Guardrails {
     s"${setting.key}=$asked in the session is looser than $inForce, which stays in force: a session may only " +
       "tighten a guard rail; submit a looser one with the application"
   )
+
+  private def maxPartitions(conf: SQLConf): Int = {
+    val cap = AqePilotConf
+      .getSubmitted(AqePilotConf.MaxPartitions)
+      .orElse(AqePilotConf.MaxPartitions.default)
+      .get
+      .trim
+      .toInt
+    AqePilotConf.get(conf, AqePilotConf.MaxPartitions).fold(cap)(v => math.min(cap, v.trim.toInt))
+  }
 
   private def submittedGrowth: Double = AqePilotConf
     .getSubmitted(AqePilotConf.Growth)

@@ -4,22 +4,14 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{JsonToStructs, Literal}
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{
-  DecisionPoint,
-  DecisionPoints,
-  FactsRow,
-  Guards,
-  JoinLegality,
-  Reason,
-  Verdict
-}
+import io.aqepilot.decision.{DecisionPoint, DecisionPoints, FactsRow, Guards, Reason, Verdict}
 import io.aqepilot.policy.PolicyCompiler
 
 /** Decides on facts that somebody wrote down instead of on a running query. */
 object Rehearsal {
 
   /** Guard rails of no cluster in particular, where a session's are not to be had. */
-  private val NoGuards = Guards(Long.MaxValue, Long.MaxValue, 1.0)
+  private val NoGuards = Guards(Long.MaxValue, Long.MaxValue, 1.0, Int.MaxValue)
 
   /** @param facts
     *   JSON object; facts that are missing are null
@@ -39,7 +31,7 @@ object Rehearsal {
     val guards =
       Sessions.active.fold(NoGuards)(s => Guardrails.of(SQLConf.get, s.sparkContext))
     val (answer, verdict) = decide(point, text, parse(point, facts), guards)
-    Seq(answer, verdict.word, verdict.reason.code, verdict.detail)
+    Seq(answer, verdict.decision.map(point.show), verdict.reason.code, verdict.detail)
   }
 
   /** The policy's answer on a facts row, and what is made of it. */
@@ -57,8 +49,7 @@ object Rehearsal {
             (None, Verdict(None, Reason.EvaluationFailed, Some(failure.message)))
           case Right(null)   => (None, Verdict(None, Reason.NullAnswer))
           case Right(answer) =>
-            val word = answer.toString
-            (Some(word), JoinLegality.verdict(word, new FactsRow(point.facts, facts), guards))
+            (Some(point.show(answer)), point.judge(answer, new FactsRow(point.facts, facts), guards))
         }
     }
 

@@ -113,7 +113,8 @@ object SqlFunctions {
         StructField("detail", StringType),
         StructField("asked_us", DoubleType),
         StructField("fate", StringType),
-        StructField("final_strategy", StringType)
+        StructField("final_strategy", StringType),
+        StructField("subject", StringType)
       )
     ),
     _ => decisionRows
@@ -177,7 +178,8 @@ object SqlFunctions {
           d.detail,
           d.askedMicros,
           fate.map(_.fate),
-          fate.flatMap(_.finalStrategy)
+          fate.flatMap(_.finalStrategy),
+          d.subject
         )
       }
   }

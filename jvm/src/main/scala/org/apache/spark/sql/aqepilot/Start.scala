@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot
 import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.aqepilot.log.{DecisionLog, PolicyNews}
-import org.apache.spark.sql.aqepilot.rewrite.JoinFates
+import org.apache.spark.sql.aqepilot.rewrite.Fates
 
 /** What happens once, when the extension is applied to a new session. */
 object Start extends Logging {
@@ -17,7 +17,7 @@ object Start extends Logging {
     val problems = FailOpen("start", Seq.empty[String]) {
       AqePilotConf.register()
       registrations
-      DecisionLog.readFatesWith(JoinFates)
+      DecisionLog.readFatesWith(Fates)
       SparkContext.getActive.toSeq.flatMap(submittedProblems)
     }
     if (

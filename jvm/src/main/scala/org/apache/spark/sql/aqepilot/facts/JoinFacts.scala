@@ -61,7 +61,7 @@ final class JoinFacts(
       conf: SQLConf,
       executionId: Option[Long],
       isLeft: Boolean
-  ): InternalRow = {
+  ): LazyRow = {
     def spark = LazyRow(
       () => {
         val hint = if (isLeft) sparkHint.leftHint else sparkHint.rightHint

@@ -51,12 +51,26 @@ object QueryFacts {
       c.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD),
       c.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES),
       c.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST),
+      c.getConf(SQLConf.COALESCE_PARTITIONS_ENABLED),
+      c.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE),
+      c.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM).getOrElse(null),
+      c.getConf(SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM).getOrElse(null),
+      c.getConf(SQLConf.LOCAL_SHUFFLE_READER_ENABLED),
+      c.getConf(SQLConf.ADAPTIVE_OPTIMIZE_SKEWS_IN_REBALANCE_PARTITIONS_ENABLED),
+      c.getConf(SQLConf.ADAPTIVE_REBALANCE_PARTITIONS_SMALL_PARTITION_FACTOR),
+      c.getConf(SQLConf.SKEW_JOIN_ENABLED),
+      skewFactor(c),
+      c.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD),
+      c.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN),
       c.preferSortMergeJoin,
       c.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR),
       c.numShufflePartitions,
       SparkJoinRules.conversionEnabled(c).getOrElse(null)
     )
   )
+
+  private def skewFactor(c: SQLConf): Double =
+    c.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR).toString.toDouble // an Int in old patches
 
   def cluster(sc: SparkContext): InternalRow = new GenericInternalRow(
     Array[Any](

@@ -5,7 +5,7 @@ import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 
-import io.aqepilot.decision.{DynamicJoinSelectionPoint, Fate}
+import io.aqepilot.decision.Fate
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 
 /** What became of the decisions on joins, read off the final plan.
@@ -17,10 +17,7 @@ import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 object JoinFates extends FateReader with AdaptiveSparkPlanHelper {
 
   override def read(plan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
-    val applied =
-      decisions.filter(d =>
-        d.applied && d.point == DynamicJoinSelectionPoint.name && d.joinId.isDefined
-      )
+    val applied = decisions.filter(d => d.applied && d.joinId.isDefined)
     if (applied.isEmpty) Nil
     else {
       val joins: Map[Long, (String, JoinState)] = collectWithSubqueries(plan) { case p =>

@@ -34,7 +34,7 @@ final class JoinState(val id: Long, val userHint: JoinHint) {
 final class SideState {
 
   /** The latest answer, and what it was given for. */
-  var asked: Option[Asked] = None
+  var asked: Option[AskedSide] = None
 
   /** How often it was asked about. */
   var askings: Int = 0

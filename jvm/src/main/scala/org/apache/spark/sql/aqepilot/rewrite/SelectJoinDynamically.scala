@@ -1,17 +1,8 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.{
-  Asking,
-  FailOpen,
-  Guardrails,
-  Health,
-  Mode,
-  PolicyAnswer,
-  PolicySet,
-  Sessions
-}
+import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
 import org.apache.spark.sql.aqepilot.facts.{JoinFacts, JoinSide, QueryFacts}
-import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.aqepilot.log.DecisionRecord
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{
   HintInfo,
@@ -30,7 +21,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{DynamicJoinSelectionPoint, FactsRow, JoinLegality, Reason, Verdict}
+import io.aqepilot.decision.{DynamicJoinSelectionPoint, JoinLegality, Reason}
 import io.aqepilot.decision.DynamicJoinSelectionPoint._
 
 /** What asking about one side gave.
@@ -39,23 +30,17 @@ import io.aqepilot.decision.DynamicJoinSelectionPoint._
   *   all that the answer depends on
   * @param number
   *   counts the askings of this side
-  * @param verdicts
-  *   each policy's answer and what is made of it
   */
-final case class Asked(
+final case class AskedSide(
     key: Any,
     number: Int,
-    facts: InternalRow,
-    verdicts: Seq[(PolicyAnswer, Verdict)],
+    asked: Asked,
     sparkWord: Option[String],
-    sparkStrategy: Option[String],
-    micros: Double
+    sparkStrategy: Option[String]
 ) {
 
-  /** The word to put into the plan, with the policy that said it. */
-  def enforced: Option[(PolicyAnswer, String)] = verdicts.collectFirst {
-    case (by, Verdict(Some(word), _, _)) if by.policy.mode == Mode.Enforce => (by, word)
-  }
+  /** The word to put into the plan. */
+  def word: Option[String] = asked.enforced.map(_._2.toString)
 }
 
 /** The decision point `dynamic_join_selection`: puts policies' answers into joins as Spark's own hints.
@@ -73,7 +58,7 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     FailOpen.recover(point.name) { fault =>
-      Sessions.active.foreach(JoinRecord.failed(_, fault))
+      Sessions.active.foreach(DecisionRecord.failed(_, point, fault))
       plan
     } {
       lazy val set = PolicySet.of(conf)
@@ -173,8 +158,8 @@ final private class JoinDecision(
           memory.asked = Some(ask(facts, isLeft, memory.askings))
         }
     }
-    val leftWord = state.left.asked.flatMap(_.enforced).map(_._2)
-    val rightWord = state.right.asked.flatMap(_.enforced).map(_._2)
+    val leftWord = state.left.asked.flatMap(_.word)
+    val rightWord = state.right.asked.flatMap(_.word)
     val decided = {
       val hint = JoinHint(
         hintOf(state.left, leftWord, _.leftHint),
@@ -186,22 +171,12 @@ final private class JoinDecision(
     decided
   }
 
-  private def ask(facts: => JoinFacts, isLeft: Boolean, number: Int): Asked = {
-    QueryFacts.fingerprint(executionId) // once for a query, before any policy is asked
-    val start = System.nanoTime()
-    val row = facts.row(session.sparkContext, conf, executionId, isLeft)
-    val answers = Asking.ask(set, point, row)
-    lazy val guards = Guardrails.of(conf, session.sparkContext)
-    val verdicts = answers.map { answer =>
-      answer -> (answer.value match {
-        case Left(failure) => Verdict(None, Reason.EvaluationFailed, Some(failure.message))
-        case Right(value)  =>
-          JoinLegality.verdict(value.toString, new FactsRow(point.facts, row), guards)
-      })
+  private def ask(facts: => JoinFacts, isLeft: Boolean, number: Int): AskedSide = {
+    val asked = Asking.of(session, set, point, executionId) {
+      facts.row(session.sparkContext, conf, executionId, isLeft)
     }
-    val micros = (System.nanoTime() - start) / 1e3
     val word = JoinState.word(if (isLeft) sparkHint.leftHint else sparkHint.rightHint)
-    Asked(key, number, row.copy(), verdicts, word, sparkStrategy, micros)
+    AskedSide(key, number, asked, word, sparkStrategy)
   }
 
   /** A side's hint: the policy's word over the user's hint, or what is Spark's. */

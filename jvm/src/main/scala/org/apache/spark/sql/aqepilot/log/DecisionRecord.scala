@@ -1,0 +1,141 @@
+package org.apache.spark.sql.aqepilot.log
+
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.spark.sql.aqepilot.{Asked, FailOpen, Mode, PolicyAnswer, Sessions}
+import org.apache.spark.sql.aqepilot.facts.QueryFacts
+
+import io.aqepilot.decision.{DecisionPoint, FactsRow, Reason, Verdict}
+import io.aqepilot.log.{AqePilotDecision, EventSchema, FactsJson}
+
+/** What a decision is about.
+  *
+  * @param name
+  *   for a person, and unique in its query at its point: `join 3, left side`, `shuffle 4`
+  * @param factsId
+  *   of the facts that were asked with, unique in the driver
+  * @param sparkAnswer
+  *   what Spark's own rule says, in the answer's words
+  * @param sparkStrategy
+  *   what Spark would run without us
+  */
+final case class Subject(
+    name: String,
+    factsId: String,
+    joinId: Option[Long] = None,
+    side: Option[String] = None,
+    tables: Option[String] = None,
+    sparkAnswer: Option[String] = None,
+    sparkStrategy: Option[String] = None
+)
+
+/** Writes what was decided into the decision log. */
+object DecisionRecord {
+
+  private val told = ConcurrentHashMap.newKeySet[(String, Long, String, String)]()
+
+  /** One event for each policy that answered, or one that says that none did.
+    *
+    * @param outcome
+    *   what became of the decision to carry out when it was put into the plan
+    */
+  def write(
+      session: Sessions.Classic,
+      point: DecisionPoint,
+      executionId: Option[Long],
+      subject: Subject,
+      asked: Asked,
+      outcome: (Reason, Option[String]) = (Reason.Applied, None)
+  ): Unit = {
+    val log = DecisionLog.get(session.sparkContext)
+    lazy val json = FactsJson.write(asked.facts, point.facts)
+    val fingerprint = new FactsRow(point.facts, asked.facts).string("query.fingerprint")
+    val enforced = asked.enforced.map(_._1)
+
+    def event(answer: Option[PolicyAnswer], verdict: Verdict): AqePilotDecision = {
+      val shadow = answer.exists(_.policy.mode == Mode.Shadow)
+      val (reason, detail) =
+        if (shadow && verdict.decision.isDefined) (Reason.Shadow, verdict.detail)
+        else if (answer.isDefined && answer == enforced) outcome
+        else (verdict.reason, verdict.detail)
+      blank(session, point, executionId).copy(
+        fingerprint = fingerprint,
+        joinId = subject.joinId,
+        side = subject.side,
+        tables = subject.tables,
+        factsId = subject.factsId,
+        facts = Some(json),
+        policy = answer.map(_.policy.name),
+        revision = answer.map(_.policy.revision),
+        mode = answer.fold(Mode.Enforce.name)(_.policy.mode.name),
+        answer = answer.flatMap(_.value.toOption).map(point.show(_).take(MaxAnswerChars)),
+        sparkAnswer = subject.sparkAnswer,
+        sparkStrategy = subject.sparkStrategy,
+        applied = reason == Reason.Applied,
+        reason = reason.code,
+        detail = detail,
+        askedMicros = asked.micros,
+        subject = Some(subject.name)
+      )
+    }
+
+    if (asked.verdicts.isEmpty) log.decided(event(None, Verdict(None, Reason.NullAnswer)))
+    else asked.verdicts.foreach { case (a, v) => log.decided(event(Some(a), v)) }
+  }
+
+  /** A fault of ours: the plan that came in was kept. */
+  def failed(session: Sessions.Classic, point: DecisionPoint, fault: Throwable): Unit =
+    FailOpen("record", ())(
+      undecided(session, point, Reason.InternalError, FailOpen.short(fault), None)
+    )
+
+  /** Nobody could be asked. Recorded once for each execution, point and reason. */
+  def undecided(
+      session: Sessions.Classic,
+      point: DecisionPoint,
+      reason: Reason,
+      detail: String,
+      tables: Option[String]
+  ): Unit = {
+    val executionId = QueryFacts.executionId(session.sparkContext)
+    if (told.size > 10000) told.clear()
+    val app = session.sparkContext.applicationId
+    if (told.add((app, executionId.getOrElse(-1L), point.name, reason.code))) {
+      DecisionLog
+        .get(session.sparkContext)
+        .decided(
+          blank(session, point, executionId)
+            .copy(tables = tables, reason = reason.code, detail = Some(detail))
+        )
+    }
+  }
+
+  private val MaxAnswerChars = 2000
+
+  private def blank(session: Sessions.Classic, point: DecisionPoint, executionId: Option[Long]) =
+    AqePilotDecision(
+      schemaVersion = EventSchema.Version,
+      time = System.currentTimeMillis(),
+      decisionId = DecisionLog.get(session.sparkContext).nextDecisionId(),
+      sessionId = session.sessionUUID,
+      executionId = executionId,
+      fingerprint = None,
+      point = point.name,
+      joinId = None,
+      side = None,
+      tables = None,
+      factsId = "",
+      facts = None,
+      policy = None,
+      revision = None,
+      mode = Mode.Enforce.name,
+      answer = None,
+      sparkAnswer = None,
+      sparkStrategy = None,
+      applied = false,
+      reason = "",
+      detail = None,
+      askedMicros = 0.0,
+      subject = None
+    )
+}

@@ -1,0 +1,22 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import org.apache.spark.sql.aqepilot.FailOpen
+import org.apache.spark.sql.aqepilot.log.FateReader
+import org.apache.spark.sql.execution.SparkPlan
+
+import io.aqepilot.decision.DynamicJoinSelectionPoint
+import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
+
+/** Each decision point's reader of fates. */
+object Fates extends FateReader {
+
+  private val readers: Seq[(String, FateReader)] =
+    Seq(DynamicJoinSelectionPoint.name -> JoinFates)
+
+  override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] =
+    readers.flatMap { case (point, reader) =>
+      val ofPoint = decisions.filter(_.point == point)
+      if (ofPoint.isEmpty) Nil
+      else FailOpen("fates", Seq.empty[AqePilotFate])(reader.read(finalPlan, ofPoint))
+    }
+}
