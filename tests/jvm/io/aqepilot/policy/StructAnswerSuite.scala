@@ -32,7 +32,8 @@ class StructAnswerSuite extends AnyFunSuite with SampleFacts {
     assert(decided(text.format(60)) === Seq(null, null, 7, false))
     assert(decided(text.replace("> 20", "> 99").format(60)) === Nil)
     assert(decided("IF(true, NULL, named_struct('most', 1))") === Nil)
-    val otherwise = "coalesce(IF(side.is_left, named_struct('most', 1), NULL), named_struct('most', 2))"
+    val otherwise =
+      "coalesce(IF(side.is_left, named_struct('most', 1), NULL), named_struct('most', 2))"
     assert(decided(otherwise) === Seq(null, null, 1, null))
   }
 

@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
   * The fingerprint of a write is that of the query it writes.
   */
 object Fingerprint {
+
   /** 64 hex digits; null if the plan is too deep, or strange, to be read. */
   def of(analysed: LogicalPlan): String =
     FailOpen("fingerprint", null: String)(sha256(text(analysed)))

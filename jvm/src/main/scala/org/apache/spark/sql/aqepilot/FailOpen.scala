@@ -37,7 +37,9 @@ class FailOpen(count: String => Unit) extends Logging {
   private def report(what: String, e: Throwable): Unit = {
     count(what)
     if (logged.size < 1000 && logged.add(what + e.getClass.getName)) {
-      logWarning(s"aqepilot: $what failed and was left to Spark (INTERNAL_ERROR): ${FailOpen.short(e)}")
+      logWarning(
+        s"aqepilot: $what failed and was left to Spark (INTERNAL_ERROR): ${FailOpen.short(e)}"
+      )
     }
     logDebug(s"aqepilot: $what", e)
   }

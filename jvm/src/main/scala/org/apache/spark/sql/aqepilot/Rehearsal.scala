@@ -49,7 +49,10 @@ object Rehearsal {
             (None, Verdict(None, Reason.EvaluationFailed, Some(failure.message)))
           case Right(null)   => (None, Verdict(None, Reason.NullAnswer))
           case Right(answer) =>
-            (Some(point.show(answer)), point.judge(answer, new FactsRow(point.facts, facts), guards))
+            (
+              Some(point.show(answer)),
+              point.judge(answer, new FactsRow(point.facts, facts), guards)
+            )
         }
     }
 

@@ -2,7 +2,12 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, JoinSelectionHelper}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
-import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinStrategyHint, LogicalPlan, SHUFFLE_HASH}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Join,
+  JoinStrategyHint,
+  LogicalPlan,
+  SHUFFLE_HASH
+}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.{
   ConvertSortMergeJoinToShuffledHashJoin,
