@@ -1,15 +1,18 @@
-"""Times the planning of a six-table join; prints milliseconds as JSON.
+"""Times the planning of a six-table join in sessions of one JVM; prints milliseconds as JSON.
 
-spark-submit plan.py <tables' folder> <warm-up plans> <timed plans>
+spark-submit plan.py <tables' folder> <warm-up plans> <timed plans> <rounds>
 
-Wall time of each, and the driver's CPU time a planning: the latter hardly minds a busy machine.
+Sessions without the extension ("plain", "plain again") and with it but without a policy ("idle")
+share one SparkContext and what the JVM has compiled: two JVMs differ by more than what is measured.
+They plan in turn, back and forth. A figure is the median of a round's plannings.
 """
 
 import json
-import os
+import statistics
 import sys
 import time
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 TABLES = ("customer", "orders", "lineitem", "supplier", "nation", "region")
@@ -21,29 +24,57 @@ WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND l_suppkey = s_suppke
   AND r_name = 'ASIA' AND o_orderdate >= DATE '1994-01-01' AND o_orderdate < DATE '1995-01-01'
 GROUP BY n_name ORDER BY revenue DESC
 """
+EXTENSIONS = "spark.sql.extensions"
 
-folder, warm_up, timed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+folder = sys.argv[1]
+warm_up, timed, rounds = map(int, sys.argv[2:])
 spark = SparkSession.builder.appName("bench-plan").getOrCreate()
-for table in TABLES:
-    spark.read.parquet(f"{folder}/{table}.parquet").createOrReplaceTempView(table)
+jvm = spark.sparkContext._jvm
+conf = spark.sparkContext._jsc.sc().conf()
+ours = conf.get(EXTENSIONS)
 
 
-def planned_ms() -> float:
+def session(extensions: str, has_aqepilot: bool) -> JavaObject:
+    """A session of this SparkContext, made as an application's first one is."""
+    conf.set(EXTENSIONS, extensions)
+    sessions = jvm.org.apache.spark.sql.SparkSession
+    sessions.clearActiveSession()
+    sessions.clearDefaultSession()
+    made = sessions.builder().getOrCreate()
+    for table in TABLES:
+        made.read().parquet(f"{folder}/{table}.parquet").createOrReplaceTempView(table)
+    functions = [f.name() for f in made.catalog().listFunctions().collectAsList()]
+    assert ("aqepilot_status" in functions) == has_aqepilot, extensions
+    return made
+
+
+sessions = {
+    "plain": session("", has_aqepilot=False),
+    "idle": session(ours, has_aqepilot=True),
+    "plain again": session("", has_aqepilot=False),
+}
+
+
+def planned_ms(made: JavaObject) -> float:
+    jvm.org.apache.spark.sql.SparkSession.setActiveSession(made)
     start = time.perf_counter()
-    spark.sql(QUERY)._jdf.queryExecution().executedPlan()
+    made.sql(QUERY).queryExecution().executedPlan()
     return (time.perf_counter() - start) * 1000
 
 
-def driver_cpu_ms() -> float:
-    """Linux: user and system time of the JVM, which has started this Python."""
-    with open(f"/proc/{os.getppid()}/stat") as stat:
-        user, system = stat.read().rpartition(")")[2].split()[11:13]
-    return 1000 * (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
 for _ in range(warm_up):
-    planned_ms()
-cpu_before = driver_cpu_ms()
-wall = [planned_ms() for _ in range(timed)]
-print(json.dumps({"wall": wall, "cpu": [(driver_cpu_ms() - cpu_before) / timed]}))
+    for made in sessions.values():
+        planned_ms(made)
+found = {name: [] for name in sessions}
+names = list(sessions)
+for number in range(rounds):
+    turn = names if number % 2 == 0 else names[::-1]
+    ms = {name: [] for name in names}
+    for _ in range(timed):
+        for name in turn:
+            ms[name].append(planned_ms(sessions[name]))
+        turn = turn[::-1]
+    for name in names:
+        found[name].append(statistics.median(ms[name]))
+print(json.dumps(found))
 spark.stop()
