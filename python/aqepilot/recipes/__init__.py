@@ -15,6 +15,8 @@ _FILES = {
         _NEWEST: "dynamic_join_selection.spark-4.3.toml",
     },
     "demote_broadcast_hash": {_NEWEST: "demote_broadcast_hash.toml"},
+    "simple_cost_evaluator": {_NEWEST: "simple_cost_evaluator.toml"},
+    "no_regret_broadcast": {_NEWEST: "no_regret_broadcast.toml"},
 }
 
 
@@ -22,7 +24,8 @@ def names() -> tuple[str, ...]:
     """Returns the recipes' names.
 
     >>> names()
-    ('dynamic_join_selection', 'demote_broadcast_hash')
+    ('dynamic_join_selection', 'demote_broadcast_hash', 'simple_cost_evaluator', \
+'no_regret_broadcast')
     """
     return tuple(_FILES)
 

@@ -44,6 +44,17 @@ object Reason {
     "the join came into being while the query ran, so the user's hints on it are not known"
   )
 
+  val OutOfRange: Reason =
+    Reason("OUT_OF_RANGE", "the answer's number is not one that is allowed there")
+  val NotComparable: Reason = Reason(
+    "NOT_COMPARABLE",
+    "the other plan has no cost on the policy's scale: Spark's own costs were compared"
+  )
+  val OverruledTooOften: Reason = Reason(
+    "OVERRULED_TOO_OFTEN",
+    "the query adopted too many re-plans that Spark finds dearer: Spark's own costs were compared"
+  )
+
   val all: Seq[Reason] = Seq(
     Applied,
     Shadow,
@@ -59,7 +70,10 @@ object Reason {
     OtherSideSmaller,
     EvaluationFailed,
     InternalError,
-    UntrackedJoin
+    UntrackedJoin,
+    OutOfRange,
+    NotComparable,
+    OverruledTooOften
   )
 }
 

@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.aqepilot.log.DecisionLog
+import org.apache.spark.sql.aqepilot.rewrite.CostEvaluatorInstall
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, InternalRow}
 import org.apache.spark.sql.catalyst.expressions.{
   AttributeReference,
@@ -227,14 +228,15 @@ private object Status {
       row("spark", "running", SPARK_VERSION, s"Scala ${scala.util.Properties.versionNumberString}"),
       row("mode", "mode", Mode.of(mode).name)
     ) ++
-      DecisionPoints.all.map(p =>
+      DecisionPoints.all.map { p =>
+        val off = Health.reasonOff(p).orElse(CostEvaluatorInstall.reasonOff(p, conf))
         row(
           "point",
           p.name,
-          if (Health.isLive(p)) "live" else "off",
-          Health.reasonOff(p).getOrElse("beside " + p.builtIn)
+          if (off.isEmpty) "live" else "off",
+          off.getOrElse("beside " + p.builtIn)
         )
-      ) ++
+      } ++
       set.policies.map(p =>
         row(
           "policy",

@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot
 import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.aqepilot.log.{DecisionLog, PolicyNews}
-import org.apache.spark.sql.aqepilot.rewrite.Fates
+import org.apache.spark.sql.aqepilot.rewrite.{CostEvaluatorInstall, Fates}
 
 /** What happens once, when the extension is applied to a new session. */
 object Start extends Logging {
@@ -18,6 +18,7 @@ object Start extends Logging {
       AqePilotConf.register()
       registrations
       DecisionLog.readFatesWith(Fates)
+      SparkContext.getActive.foreach(sc => CostEvaluatorInstall(sc.conf))
       SparkContext.getActive.toSeq.flatMap(submittedProblems)
     }
     if (

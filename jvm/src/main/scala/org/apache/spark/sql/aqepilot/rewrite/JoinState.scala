@@ -28,6 +28,19 @@ final class JoinState(val id: Long, val userHint: JoinHint) {
 
   /** The join's strategy in the latest re-plan, adopted or not. */
   @volatile var planned: Option[String] = None
+
+  /** Whether a policy wants this join's skewed partitions split even at the price of more shuffles: then
+    * [[PolicyCostEvaluator]] compares plans by their number of such skew joins first, as Spark does for all joins
+    * with `spark.sql.adaptive.forceOptimizeSkewedJoin`.
+    */
+  @volatile private var forced = false
+
+  def isForced: Boolean = forced
+
+  def force(): Unit = {
+    forced = true
+    JoinState.anyForced = true
+  }
 }
 
 /** What is remembered of one side. Guarded by its join's monitor. */
@@ -55,6 +68,9 @@ object JoinState {
 
   /** Whether a policy's word was ever put into a plan of this driver: else there is nothing to restore. */
   @volatile var anyOverridden: Boolean = false
+
+  /** Whether a join of this driver was ever forced: else no plan is searched for such joins. */
+  @volatile private[rewrite] var anyForced: Boolean = false
 
   /** Gives a join its identity and keeps the hint that it has now. */
   def start(join: Join): Unit = {
