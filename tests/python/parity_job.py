@@ -1,7 +1,8 @@
 """Runs the TPC-H queries with plain Spark and with policies; prints what each run came to.
 
-On ``local[1]`` stages finish one after the other: with two at once, which of two small sides is
-broadcast is a race in plain Spark already.
+Which of two small sides is broadcast is a race in plain Spark already: AQE looks at the stages that
+have finished when it wakes. On ``local[1]`` they finish one after the other, and a query whose plan
+differs is run again, plain and not, until plain Spark has made that plan too or `ATTEMPTS` are up.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import rows
 import tpch
 
 KEY = "spark.aqepilot.policy.parity.dynamic_join_selection"
-ATTEMPTS = 4
+ATTEMPTS = 12
 
 
 def fired(spark: SparkSession) -> Counter[str]:

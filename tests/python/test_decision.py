@@ -39,5 +39,5 @@ def test_an_unknown_packing_is_refused_rather_than_misread():
 
 
 def test_columns_are_the_fields():
-    assert len(COLUMNS) == len(Decision._fields) == 23
+    assert len(COLUMNS) == len(Decision._fields) == 24
     assert "facts" in COLUMNS

@@ -23,7 +23,7 @@ def facts(conf=None, **others):
 @pytest.mark.parametrize(
     ("given", "code", "words"),
     [
-        (facts(), "EXTENSION_NOT_NAMED", ["is not set", "configure", "aqepilot conf", "too"]),
+        (facts(), "EXTENSION_NOT_NAMED", ["is not set", "configure", "aqepilot conf", "either"]),
         (
             facts({"spark.sql.extensions": "org.a.One"}, is_class_found=True),
             "EXTENSION_NOT_NAMED",
