@@ -2,8 +2,12 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, QueryStageExec}
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
+import org.apache.spark.sql.execution.adaptive.{
+  AdaptiveSparkPlanExec,
+  AdaptiveSparkPlanHelper,
+  QueryStageExec
+}
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 
 import io.aqepilot.decision.Fate
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
@@ -32,10 +36,11 @@ object CoalescingFates extends FateReader with AdaptiveSparkPlanHelper {
     }
   }
 
-  /** The plan of every stage: what each exchange runs, and the result. */
+  /** The plan of every stage: what each exchange runs, and the result; those of tables that are cached, too. */
   private def stagePlans(plan: SparkPlan): Seq[SparkPlan] =
     plan +: collectWithSubqueries(plan) {
       case a: AdaptiveSparkPlanExec => Seq(a.executedPlan)
-      case s: QueryStageExec        => s.plan +: s.plan.children
+      case s: QueryStageExec        => Seq(s.plan)
+      case c: InMemoryTableScanExec => stagePlans(c.relation.cachedPlan)
     }.flatten
 }
