@@ -30,9 +30,15 @@ class Read(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """A query that has run."""
+    """A query that has run.
 
-    rows: list[Row]
+    Attributes:
+        digest: Equal for equal multisets of rows without floats, in this process.
+        plan: The canonical final plan.
+        reads: Of its shuffles, root first.
+    """
+
+    digest: tuple[int, int]
     plan: str
     reads: list[Read]
 
@@ -49,7 +55,8 @@ class Ran(NamedTuple):
 def run(df: DataFrame) -> Ran:
     """Collects the query and reads its final plan."""
     rows = df.collect()
-    return Ran(rows, plans.canonical_plan(df), of(df))
+    digest = (len(rows), sum(hash(tuple(row)) for row in rows))
+    return Ran(digest, plans.canonical_plan(df), of(df))
 
 
 def of(df: DataFrame) -> list[Read]:

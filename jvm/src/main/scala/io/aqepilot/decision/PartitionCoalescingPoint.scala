@@ -148,6 +148,7 @@ object PartitionCoalescingPoint extends DecisionPoint {
     Need("org.apache.spark.sql.execution.adaptive.CoalesceShufflePartitions", Some("conf")),
     Need("org.apache.spark.sql.execution.adaptive.OptimizeShuffleWithLocalRead"),
     Need("org.apache.spark.sql.execution.adaptive.OptimizeSkewInRebalancePartitions"),
+    Need("org.apache.spark.sql.execution.adaptive.AQEShuffleReadRule"),
     Need("org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec", Some("partitionSpecs")),
     Need("org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec", Some("mapStats")),
     Need("org.apache.spark.MapOutputStatistics", Some("bytesByPartitionId")),

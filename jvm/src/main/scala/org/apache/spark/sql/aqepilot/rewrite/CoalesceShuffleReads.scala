@@ -26,7 +26,7 @@ object CoalesceShuffleReads extends Rule[SparkPlan] with AQEShuffleReadRule {
 
   private val point = PartitionCoalescingPoint
 
-  override val supportedShuffleOrigins: Seq[ShuffleOrigin] = CoalesceGroups.origins
+  override def supportedShuffleOrigins: Seq[ShuffleOrigin] = CoalesceGroups.origins
 
   override def apply(plan: SparkPlan): SparkPlan =
     FailOpen.recover(point.name) { fault =>

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
+import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.sql.aqepilot.Sessions
 import org.apache.spark.sql.catalyst.plans.physical.Distribution
 import org.apache.spark.sql.execution.SparkPlan
@@ -85,29 +86,23 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
 
   private def overlay(group: CoalesceGroup, answer: CoalescingAnswer): SQLConf = {
     val conf = session.sessionState.conf.clone()
-    answer.targetBytes.foreach { target =>
-      conf.setConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES, target)
-      if (CoalesceGroups.explodingJoinsMatter && group.hasExplodingJoin)
-        conf.setConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE, target)
-    }
-    if (
-      answer.targetBytes.isEmpty && answer.minPartitions.isDefined && CoalesceGroups.explodingJoinsMatter &&
-      group.underExplodingJoin
-    ) {
-      // The join above is out of Spark's sight when its rule runs on the group alone.
-      val smallest = answer.minPartitionBytes
-        .getOrElse(conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE))
-      conf.setConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES, smallest)
-    }
-    if (!(answer.targetBytes.isDefined && group.hasExplodingJoin && CoalesceGroups.explodingJoinsMatter))
-      answer.minPartitionBytes
-        .foreach(conf.setConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE, _))
+    def set[T](entry: ConfigEntry[T], value: Option[T]): Unit = value.foreach(conf.setConf(entry, _))
+
+    // Where rows may multiply, Spark takes the minimum size for the target; it does not see a join above the
+    // group when its rule runs on the group alone.
+    val isExploding = CoalesceGroups.explodingJoinsMatter && group.hasExplodingJoin
+    val smallest = SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE
+    set(smallest, answer.targetBytes.filter(_ => isExploding).orElse(answer.minPartitionBytes))
+    val target =
+      if (isExploding && !group.isRebalance) Some(conf.getConf(smallest)) else answer.targetBytes
+    set(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES, target)
+
     answer.minPartitions.foreach { n =>
       conf.setConfString(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM.key, n.toString)
     }
     val coalesces = answer.keep.map(!_).orElse(if (answer.sizes) Some(true) else None)
-    coalesces.foreach(conf.setConf(SQLConf.COALESCE_PARTITIONS_ENABLED, _))
-    answer.localRead.foreach(conf.setConf(SQLConf.LOCAL_SHUFFLE_READER_ENABLED, _))
+    set(SQLConf.COALESCE_PARTITIONS_ENABLED, coalesces)
+    set(SQLConf.LOCAL_SHUFFLE_READER_ENABLED, answer.localRead)
     conf
   }
 }
