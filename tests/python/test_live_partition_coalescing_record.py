@@ -168,7 +168,10 @@ def test_of_two_policies_the_first_answer_holds(spark: SparkSession) -> None:
         ("named_struct('target_bytes', 1)", "GUARD_TARGET_BYTES"),
         ("named_struct('min_partitions', 100001)", "GUARD_PARTITIONS"),
         ("named_struct('keep', true, 'min_partitions', 4)", "CONTRADICTION"),
-        ("named_struct('target_bytes', CAST(double('NaN') AS BIGINT))", "EVALUATION_FAILED"),
+        (
+            "named_struct('target_bytes', CAST(double('NaN') * shuffle.max_bytes AS BIGINT))",
+            "EVALUATION_FAILED",
+        ),
     ],
 )
 def test_a_refused_answer_leaves_sparks_plan(
