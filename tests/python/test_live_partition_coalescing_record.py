@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import little
 import reads
+from aqepilot import recipes
 from reads import POINT
 
 SETTINGS = {
@@ -211,6 +212,28 @@ def test_the_same_cached_table_is_decided_once(spark: SparkSession) -> None:
     assert frame.count() == 10000
     of_big = [d for d in reads.decisions(spark) if d.tables == "big"]
     assert [d.point for d in of_big].count(POINT) <= 2
+
+
+EXPLODED = "SELECT explode(array(v, v)) FROM (SELECT /*+ REPARTITION(k) */ * FROM big)"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "sql", "fewer"),
+    [("small_tasks", little.BIG_DENSE, True), ("expanding_stages", EXPLODED, False)],
+)
+def test_ready_made_policies_change_what_they_say(
+    spark: SparkSession, plain: Any, recipe: str, sql: str, fewer: bool
+) -> None:
+    other = EXPLODED if fewer else little.BIG_DENSE
+    with plain(spark):
+        before = reads.run(spark.sql(sql))
+        other_before = reads.run(spark.sql(other))
+    reads.decide(spark, recipes.get(recipe).points[POINT])
+    after = reads.run(spark.sql(sql))
+    assert after.digest == before.digest
+    assert after.tasks[0] == 1 if fewer else after.tasks[0] >= 6
+    assert 1 < before.tasks[0] < 6
+    assert reads.run(spark.sql(other)).how == other_before.how
 
 
 JOB = """

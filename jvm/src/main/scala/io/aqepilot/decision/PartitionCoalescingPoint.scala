@@ -81,7 +81,11 @@ object PartitionCoalescingPoint extends DecisionPoint {
           "the group's shuffles, numbered as in the plan's text (ShuffleQueryStage 3)"
         ),
         fact("num_shuffles", IntegerType, "shuffles in the group"),
-        fact("is_final", BooleanType, "whether the stage gives the query's, or a subquery's, result"),
+        fact(
+          "is_final",
+          BooleanType,
+          "whether the stage gives the query's, or a subquery's, result"
+        ),
         fact("is_rebalance", BooleanType, "whether the group is a REBALANCE"),
         fact("has_sort", BooleanType, "whether a sort runs above the group in the stage"),
         fact("has_aggregate", BooleanType, "whether an aggregation does"),
@@ -96,7 +100,11 @@ object PartitionCoalescingPoint extends DecisionPoint {
             "takes the minimum size for the target"
         ),
         fact("is_write", BooleanType, "whether the stage writes a table or files"),
-        fact("write_format", StringType, "format that it writes, e.g. parquet; null when not known"),
+        fact(
+          "write_format",
+          StringType,
+          "format that it writes, e.g. parquet; null when not known"
+        ),
         fact(
           "requested_partition_bytes",
           LongType,
@@ -111,7 +119,11 @@ object PartitionCoalescingPoint extends DecisionPoint {
       group(
         "shuffle",
         "the group's shuffles, taken together",
-        fact("tables", ArrayType(StringType), "names of the tables or files beneath, in plan order"),
+        fact(
+          "tables",
+          ArrayType(StringType),
+          "names of the tables or files beneath, in plan order"
+        ),
         fact("num_partitions", IntegerType, "partitions of each shuffle"),
         fact("num_mappers", IntegerType, "map tasks that wrote the shuffles, all together"),
         fact(
@@ -127,7 +139,11 @@ object PartitionCoalescingPoint extends DecisionPoint {
         ),
         fact("shuffle_bytes", LongType, "sum of bytes_by_partition_id"),
         fact("max_bytes", LongType, "largest of bytes_by_partition_id"),
-        fact("median_bytes", LongType, "median of bytes_by_partition_id, at least 1 (Utils.median)"),
+        fact(
+          "median_bytes",
+          LongType,
+          "median of bytes_by_partition_id, at least 1 (Utils.median)"
+        ),
         fact("non_empty_ratio", DoubleType, "share of the partitions that are not empty, 0 to 1"),
         fact("row_count", LongType, "rows; null when not known"),
         fact("size_in_bytes", LongType, "rows' size, uncompressed, bytes")

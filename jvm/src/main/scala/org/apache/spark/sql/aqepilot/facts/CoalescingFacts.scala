@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData
 import org.apache.spark.sql.catalyst.plans.logical.Statistics
 import org.apache.spark.sql.execution.{GenerateExec, SortExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.execution.window.WindowExecBase
@@ -62,9 +63,10 @@ final class CoalescingFacts(plan: SparkPlan, groups: Seq[CoalesceGroup]) {
   }
 
   private def shuffle(group: CoalesceGroup): InternalRow = {
-    lazy val sizes = ShuffleFacts.of(
-      CoalescingFacts.sum(group.stages.flatMap(_.mapStats).map(_.bytesByPartitionId))
-    )
+    lazy val sizes = group.stages.flatMap(_.mapStats) match {
+      case Seq(only) => ShuffleFacts.of(only)
+      case several   => ShuffleFacts.of(CoalescingFacts.sum(several.map(_.bytesByPartitionId)))
+    }
     lazy val statistics: Seq[Statistics] = group.stages.map(_.getRuntimeStatistics)
     LazyRow(
       () => QueryFacts.strings(group.stages.flatMap(_.logicalLink).flatMap(Tables.of).distinct),
@@ -91,22 +93,23 @@ object CoalescingFacts {
   private val Python = "org.apache.spark.sql.execution.python."
 
   /** The operators of a stage that some of these shuffles' rows pass. */
-  private def above(plan: SparkPlan, ids: Set[Int]): Seq[SparkPlan] = {
-    import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
-    plan match {
-      case s: ShuffleQueryStageExec => if (ids.contains(s.id)) Seq(s) else Nil
-      case other                    =>
-        val below = other.children.flatMap(above(_, ids))
-        if (below.isEmpty) Nil else other +: below
-    }
+  private def above(plan: SparkPlan, ids: Set[Int]): Seq[SparkPlan] = plan match {
+    case s: ShuffleQueryStageExec => if (ids.contains(s.id)) Seq(s) else Nil
+    case other                    =>
+      val below = other.children.flatMap(above(_, ids))
+      if (below.isEmpty) Nil else other +: below
   }
 
   /** Sizes by partition id, summed; a shuffle that has fewer partitions counts as empty in the rest. */
-  private[facts] def sum(sizes: Seq[Array[Long]]): Array[Long] = sizes match {
-    case Seq(only) => only
-    case _         =>
-      val total = new Array[Long](sizes.map(_.length).max)
-      sizes.foreach(_.zipWithIndex.foreach { case (bytes, i) => total(i) += bytes })
-      total
+  private[facts] def sum(sizes: Seq[Array[Long]]): Array[Long] = {
+    val total = new Array[Long](sizes.map(_.length).max)
+    sizes.foreach { bytes =>
+      var i = 0
+      while (i < bytes.length) {
+        total(i) += bytes(i)
+        i += 1
+      }
+    }
+    total
   }
 }

@@ -61,7 +61,8 @@ final case class CoalesceGroup(
     read match {
       case r: AQEShuffleReadExec if r.isLocalRead => s"local read, $text"
       case r: AQEShuffleReadExec                  =>
-        val split = if (r.hasSkewedPartition) Seq(s"${CoalesceGroups.splits(r)} of them splits") else Nil
+        val split =
+          if (r.hasSkewedPartition) Seq(s"${CoalesceGroups.splits(r)} of them splits") else Nil
         val coalesced = if (r.hasCoalescedPartition) Seq(s"coalesced from $own") else Nil
         (text +: (coalesced ++ split)).mkString(", ")
       case _ => text

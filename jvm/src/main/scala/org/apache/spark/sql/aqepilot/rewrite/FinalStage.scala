@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.plans.physical.{Distribution, UnspecifiedDi
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 
 import io.aqepilot.decision.PartitionCoalescingPoint
 
@@ -28,9 +29,15 @@ object FinalStage extends Rule[SparkPlan] {
     plan
   }
 
-  def is(stage: SparkPlan): Boolean = stage.getTagValue(tag).isDefined
+  def is(stage: SparkPlan): Boolean = mark(stage).isDefined
 
   /** What the plan of a stage has to keep. */
   def required(stage: SparkPlan): Distribution =
-    stage.getTagValue(tag).flatten.getOrElse(UnspecifiedDistribution)
+    mark(stage).flatten.getOrElse(UnspecifiedDistribution)
+
+  /** Spark's rules may have put a read over a root that is a shuffle. */
+  private def mark(stage: SparkPlan): Option[Option[Distribution]] = stage match {
+    case AQEShuffleReadExec(shuffle, _) => shuffle.getTagValue(tag)
+    case other                          => other.getTagValue(tag)
+  }
 }

@@ -86,7 +86,8 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
 
   private def overlay(group: CoalesceGroup, answer: CoalescingAnswer): SQLConf = {
     val conf = session.sessionState.conf.clone()
-    def set[T](entry: ConfigEntry[T], value: Option[T]): Unit = value.foreach(conf.setConf(entry, _))
+    def set[T](entry: ConfigEntry[T], value: Option[T]): Unit =
+      value.foreach(conf.setConf(entry, _))
 
     // Where rows may multiply, Spark takes the minimum size for the target; it does not see a join above the
     // group when its rule runs on the group alone.
