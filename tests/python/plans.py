@@ -99,6 +99,16 @@ def canonical(plan: str) -> str:
     return IDS.sub(lambda found: found[1] + seen.setdefault(found[0], str(len(seen))), plan)
 
 
+def nodes(df: DataFrame) -> Iterator[tuple[int, Any]]:
+    """Yields the depth and node of all that was executed, root first; subqueries too."""
+    return _walk(_executed_plan(df))
+
+
+def tables(node: Any) -> tuple[str, ...]:
+    """Returns the tables beneath a node, by file or table name, in plan order."""
+    return _tables(node)
+
+
 def is_final(df: DataFrame) -> bool:
     """Has the adaptive plan of this very DataFrame been executed?"""
     return "isFinalPlan=true" in _executed_plan(df).toString()

@@ -1,4 +1,4 @@
-"""Spark's own rules as policy files: where a policy of one's own begins."""
+"""Spark's own rules and ready-made ones as policy files: where a policy of one's own begins."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ _FILES = {
     "demote_broadcast_hash": {_NEWEST: "demote_broadcast_hash.toml"},
     "simple_cost_evaluator": {_NEWEST: "simple_cost_evaluator.toml"},
     "no_regret_broadcast": {_NEWEST: "no_regret_broadcast.toml"},
+    "coalesce_shuffle_partitions": {_NEWEST: "coalesce_shuffle_partitions.toml"},
+    "small_tasks": {_NEWEST: "small_tasks.toml"},
+    "expanding_stages": {_NEWEST: "expanding_stages.toml"},
 }
 
 
@@ -26,6 +29,8 @@ def names() -> tuple[str, ...]:
     >>> names()
     ('dynamic_join_selection', 'demote_broadcast_hash', 'simple_cost_evaluator', \
 'no_regret_broadcast')
+    >>> names()[:2]
+    ('dynamic_join_selection', 'demote_broadcast_hash')
     """
     return tuple(_FILES)
 

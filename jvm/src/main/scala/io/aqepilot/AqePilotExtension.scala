@@ -3,10 +3,12 @@ package io.aqepilot
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 import org.apache.spark.sql.aqepilot.{SqlFunctions, Start}
 import org.apache.spark.sql.aqepilot.rewrite.{
+  FinalStage,
   JoinIdentity,
   PlannedJoins,
   RequiredDistribution,
-  SelectJoinDynamically
+  SelectJoinDynamically,
+  StageRule
 }
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 
@@ -22,8 +24,12 @@ import io.aqepilot.policy.AqePilotBytes
   *   physical plan -> stages run -> a stage finishes -> re-plan:
   *      | AQE logical rule          SelectJoinDynamically   dynamic_join_selection, after Spark's own rule
   *      | stage preparation         PlannedJoins            notes what the re-plan would run; changes nothing
+  *      |                           FinalStage              marks the plan's root; changes nothing
   *      v
-  *   adopted or refused by cost -> ... -> final plan -> fates (listener)
+  *   adopted or refused by cost -> a stage is about to run:
+  *      | stage optimizer           CoalesceShuffleReads    partition_coalescing, after Spark's own rules
+  *      v
+  *   ... -> final plan -> fates (listener)
   * }}}
   */
 class AqePilotExtension extends SparkSessionExtensionsProvider {
@@ -33,6 +39,8 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
     extensions.injectQueryPostPlannerStrategyRule(_ => RequiredDistribution)
     extensions.injectRuntimeOptimizerRule(_ => SelectJoinDynamically)
     extensions.injectQueryStagePrepRule(_ => PlannedJoins)
+    extensions.injectQueryStagePrepRule(_ => FinalStage)
+    extensions.injectQueryStageOptimizerRule(_ => StageRule())
     extensions.injectFunction(
       (
         FunctionIdentifier(AqePilotBytes.name),

@@ -88,6 +88,7 @@ object DecisionPoints {
     DynamicJoinSelectionPoint,
     CostEvaluationPoint
   )
+  val all: Seq[DecisionPoint] = Seq(DynamicJoinSelectionPoint, PartitionCoalescingPoint)
 
   val names: Seq[String] = all.map(_.name)
 

@@ -43,6 +43,25 @@ object Reason {
     "UNTRACKED_JOIN",
     "the join came into being while the query ran, so the user's hints on it are not known"
   )
+  val InvalidValue: Reason =
+    Reason("INVALID_VALUE", "a number in the answer is zero, negative or otherwise out of range")
+  val Contradiction: Reason =
+    Reason("CONTRADICTION", "fields of the answer exclude each other")
+  val GuardPartitions: Reason = Reason(
+    "GUARD_PARTITIONS",
+    "the answer could make more partitions or tasks than the guard lets a policy make"
+  )
+  val GuardTargetBytes: Reason =
+    Reason("GUARD_TARGET_BYTES", "the target size is smaller than a policy may ask for")
+  val SourceSize: Reason = Reason(
+    "SOURCE_SIZE",
+    "the data source that is written to asks for its own partition size, which wins"
+  )
+  val DistributionBroken: Reason = Reason(
+    "DISTRIBUTION_BROKEN",
+    "the plan as decided would not be distributed as an operator or the query's author needs it: the " +
+      "incoming plan was kept"
+  )
 
   val OutOfRange: Reason =
     Reason("OUT_OF_RANGE", "the answer's number is not one that is allowed there")
@@ -74,6 +93,12 @@ object Reason {
     OutOfRange,
     NotComparable,
     OverruledTooOften
+    InvalidValue,
+    Contradiction,
+    GuardPartitions,
+    GuardTargetBytes,
+    SourceSize,
+    DistributionBroken
   )
 }
 

@@ -5,6 +5,7 @@ import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
 
 import io.aqepilot.decision.{CostEvaluationPoint, DynamicJoinSelectionPoint}
+import io.aqepilot.decision.{DynamicJoinSelectionPoint, PartitionCoalescingPoint}
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 
 /** Each decision point's reader of fates. */
@@ -14,6 +15,7 @@ object Fates extends FateReader {
     Seq(
       DynamicJoinSelectionPoint.name -> JoinFates,
       CostEvaluationPoint.name -> CostFates
+      PartitionCoalescingPoint.name -> CoalescingFates
     )
 
   override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] =

@@ -1,0 +1,155 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.facts.{CoalescingFacts, QueryFacts, Tables}
+import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadRule, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.ShuffleOrigin
+import org.apache.spark.sql.internal.SQLConf
+
+import io.aqepilot.decision.{CoalescingAnswer, PartitionCoalescingPoint, Reason}
+
+/** The decision point `partition_coalescing`: reads a stage's finished shuffles with the tasks that policies
+  * decide on.
+  *
+  * Hook: query stage optimizer, after Spark's OptimizeSkewInRebalancePartitions, CoalesceShufflePartitions and
+  * OptimizeShuffleWithLocalRead. Their work on the group is undone and done again with the decided values. As
+  * an AQEShuffleReadRule it is checked by AQE as they are: a result that would need another shuffle is dropped.
+  *
+  * A no-op, down to the plan object, without policies, for stages that read no shuffle, and on null.
+  */
+object CoalesceShuffleReads extends Rule[SparkPlan] with AQEShuffleReadRule {
+
+  private val point = PartitionCoalescingPoint
+
+  override def supportedShuffleOrigins: Seq[ShuffleOrigin] = CoalesceGroups.origins
+
+  override def apply(plan: SparkPlan): SparkPlan =
+    FailOpen.recover(point.name) { fault =>
+      Sessions.active.foreach(DecisionRecord.failed(_, point, fault))
+      plan
+    } {
+      lazy val set = PolicySet.of(conf)
+      if (
+        !Health.isLive(point) || !plan.exists(_.isInstanceOf[ShuffleQueryStageExec]) ||
+        set.at(point).isEmpty
+      ) plan
+      else Sessions.active.fold(plan)(s => new StageDecision(s, plan, set).decide)
+    }
+}
+
+/** One stage. */
+final private class StageDecision(session: Sessions.Classic, plan: SparkPlan, set: PolicySet) {
+  import StageDecision._
+
+  private val point = PartitionCoalescingPoint
+  private val conf: SQLConf = session.sessionState.conf
+  private val executionId = QueryFacts.executionId(session.sparkContext)
+  private val groups = CoalesceGroups.of(plan)
+  private val facts = new CoalescingFacts(plan, groups)
+
+  def decide: SparkPlan = {
+    lazy val redone = new RedoneReads(session, plan, FinalStage.required(plan))
+    val outcomes = groups.map { group =>
+      val asked = Asking.of(session, set, point, executionId) {
+        facts.row(group, session.sparkContext, conf, executionId)
+      }
+      (group, asked, asked.enforced.map(a => redo(redone, group, CoalescingAnswer.of(a._2))))
+    }
+    val (result, valid) = combine(redone, outcomes.flatMap(_._3))
+    FailOpen("record", ())(outcomes.foreach { case (group, asked, outcome) =>
+      record(group, asked, outcome, valid)
+    })
+    result
+  }
+
+  private def redo(redone: RedoneReads, group: CoalesceGroup, answer: CoalescingAnswer): Outcome =
+    FailOpen.recover[Outcome](point.name) { fault =>
+      Left((Reason.InternalError, FailOpen.short(fault)))
+    } {
+      redone.of(group, answer).left.map(why => (Reason.DistributionBroken, why))
+    }
+
+  /** The plan with all that was decided, and whether it is valid; what came in where it is not. */
+  private def combine(redone: RedoneReads, outcomes: Seq[Outcome]): (SparkPlan, Boolean) = {
+    val reads = outcomes.collect { case Right(of) => of }.flatten.toMap
+    if (reads.isEmpty) (plan, true)
+    else {
+      val result = CoalesceGroups.replace(plan, reads)
+      if (result == plan) (plan, true)
+      else if (redone.isValid(result)) (result, true)
+      else (plan, false)
+    }
+  }
+
+  private def record(
+      group: CoalesceGroup,
+      asked: Asked,
+      outcome: Option[Outcome],
+      valid: Boolean
+  ): Unit = {
+    val subject = Subject(
+      group.name,
+      s"coalescing-${factsIds.incrementAndGet()}",
+      tables = Some(group.stages.flatMap(_.logicalLink).map(Tables.described).mkString(" ⋈ ")),
+      sparkAnswer = Some(point.show(sparkAnswer(group))),
+      sparkStrategy = Some(group.strategy)
+    )
+    val became = outcome match {
+      case Some(Left((reason, why))) => (reason, Some(why))
+      case Some(_) if !valid         =>
+        (Reason.DistributionBroken, Some("the stage as decided would need another shuffle"))
+      case _ => (Reason.Applied, None)
+    }
+    DecisionRecord.write(session, point, executionId, subject, asked, became)
+  }
+
+  /** The values that Spark's own rules went by, in the decision's fields. */
+  private def sparkAnswer(group: CoalesceGroup): InternalRow = {
+    val smallest = conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)
+    val advisory = conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)
+    val requested =
+      if (group.stages.size == 1) group.stages.head.advisoryPartitionSize else None
+    val target =
+      if (CoalesceGroups.explodingJoinsMatter && group.hasExplodingJoin) smallest
+      else requested.getOrElse(advisory)
+    val coalesces = conf.coalesceShufflePartitionsEnabled
+    def ifCoalesced(value: Any): Any = if (coalesces) value else null
+    new GenericInternalRow(
+      Array[Any](
+        if (coalesces || group.isRebalance) target else null,
+        ifCoalesced(smallest),
+        ifCoalesced(minPartitions(group)),
+        conf.getConf(SQLConf.LOCAL_SHUFFLE_READER_ENABLED),
+        !coalesces
+      )
+    )
+  }
+
+  private def minPartitions(group: CoalesceGroup): Int = {
+    val ofStage = conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM).getOrElse(
+      if (conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST))
+        session.sparkContext.defaultParallelism
+      else 1
+    )
+    def bytes(of: Seq[CoalesceGroup]): Long =
+      of.flatMap(_.stages).flatMap(_.mapStats).map(_.bytesByPartitionId.sum).sum
+    val total = bytes(groups)
+    val share =
+      if (groups.size == 1 || total == 0) ofStage
+      else math.round(ofStage.toDouble * bytes(Seq(group)) / total).toInt
+    math.max(1, share)
+  }
+}
+
+private object StageDecision {
+
+  /** How to read the group's shuffles, or why it stays as it is. */
+  type Outcome = Either[(Reason, String), Map[Int, SparkPlan]]
+
+  private val factsIds = new java.util.concurrent.atomic.AtomicLong()
+}

@@ -1,0 +1,46 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import org.apache.spark.sql.aqepilot.log.FateReader
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.{
+  AdaptiveSparkPlanExec,
+  AdaptiveSparkPlanHelper,
+  QueryStageExec
+}
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+
+import io.aqepilot.decision.Fate
+import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
+
+/** What became of the decisions on groups of shuffles, read off the final plan.
+  *
+  * A group is found there by its name, in the plans of all stages, subqueries included. One that is gone belonged
+  * to a stage that was dropped, for an equal one was there already.
+  */
+object CoalescingFates extends FateReader with AdaptiveSparkPlanHelper {
+
+  override def read(plan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
+    val applied = decisions.filter(d => d.applied && d.subject.isDefined)
+    if (applied.isEmpty) Nil
+    else {
+      val found = stagePlans(plan).flatMap(CoalesceGroups.of).map(g => g.name -> g.strategy).toMap
+      applied.map { d =>
+        val strategy = found.get(d.subject.get)
+        val fate = strategy match {
+          case None                                  => Fate.Superseded
+          case Some(s) if d.sparkStrategy.contains(s) => Fate.NoChange
+          case Some(_)                               => Fate.Adopted
+        }
+        AqePilotFate(d.decisionId, fate.code, strategy)
+      }
+    }
+  }
+
+  /** The plan of every stage: what each exchange runs, and the result; those of tables that are cached, too. */
+  private def stagePlans(plan: SparkPlan): Seq[SparkPlan] =
+    plan +: collectWithSubqueries(plan) {
+      case a: AdaptiveSparkPlanExec => Seq(a.executedPlan)
+      case s: QueryStageExec        => Seq(s.plan)
+      case c: InMemoryTableScanExec => stagePlans(c.relation.cachedPlan)
+    }.flatten
+}

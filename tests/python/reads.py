@@ -1,0 +1,93 @@
+"""How the tasks of an executed query read its shuffles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import plans
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+POINT = "partition_coalescing"
+
+
+class Read(NamedTuple):
+    """One shuffle that a stage reads.
+
+    Attributes:
+        tables: The tables beneath.
+        kind: As the plan prints it: ``coalesced``, ``local``, ``skewed``, ``coalesced and
+            skewed``, an empty text for a read that changes nothing, ``plain`` where there is none.
+        tasks: How many tasks read it.
+        specs: What each task reads, in Spark's text; empty for ``plain``.
+    """
+
+    tables: tuple[str, ...]
+    kind: str
+    tasks: int
+    specs: tuple[str, ...]
+
+
+class Ran(NamedTuple):
+    """A query that has run.
+
+    Attributes:
+        digest: Equal for equal multisets of rows without floats, in this process.
+        plan: The canonical final plan.
+        reads: Of its shuffles, root first.
+    """
+
+    digest: tuple[int, int]
+    plan: str
+    reads: list[Read]
+
+    @property
+    def how(self) -> tuple[str, list[Read]]:
+        """Plan and reads: equal when Spark ran the same."""
+        return self.plan, self.reads
+
+    @property
+    def tasks(self) -> list[int]:
+        return [read.tasks for read in self.reads]
+
+
+def run(df: DataFrame) -> Ran:
+    """Collects the query and reads its final plan."""
+    rows = df.collect()
+    digest = (len(rows), sum(hash(tuple(row)) for row in rows))
+    return Ran(digest, plans.canonical_plan(df), of(df))
+
+
+def of(df: DataFrame) -> list[Read]:
+    """Returns the reads of a query that has run, root first; those in subqueries too."""
+    found: list[Read] = []
+    under_read = False
+    for _, node in plans.nodes(df):
+        name = str(node.getClass().getSimpleName())
+        if name == "AQEShuffleReadExec":
+            specs = str(node.partitionSpecs().mkString("|")).split("|")
+            kind = str(node.stringArgs().mkString(""))
+            found.append(Read(_tables(node.child()), kind, len(specs), tuple(specs)))
+        elif name == "ShuffleQueryStageExec" and not under_read:
+            found.append(Read(_tables(node), "plain", node.shuffle().numPartitions(), ()))
+        under_read = name == "AQEShuffleReadExec"
+    return found
+
+
+def _tables(stage: Any) -> tuple[str, ...]:
+    return plans.tables(stage.plan())
+
+
+def decide(spark: SparkSession, text: str, name: str = "test", **more: str) -> None:
+    """Makes it the session's only policy; ``more`` are its ``when`` and ``mode``."""
+    prefix = f"spark.aqepilot.policy.{name}."
+    spark.conf.set("spark.aqepilot.policies", name)
+    for key, value in {POINT: text, **more}.items():
+        spark.conf.set(prefix + key, value)
+
+
+def decisions(spark: SparkSession) -> list[Row]:
+    """Returns the session's decisions at the point, oldest first."""
+    sql = "SELECT * FROM aqepilot_decisions() WHERE point = :point ORDER BY decision_id"
+    return spark.sql(sql, args={"point": POINT}).collect()
