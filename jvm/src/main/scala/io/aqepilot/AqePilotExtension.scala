@@ -6,7 +6,8 @@ import org.apache.spark.sql.aqepilot.rewrite.{
   JoinIdentity,
   PlannedJoins,
   RequiredDistribution,
-  SelectJoinDynamically
+  SelectJoinDynamically,
+  SplitSkewedJoins
 }
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 
@@ -21,6 +22,7 @@ import io.aqepilot.policy.AqePilotBytes
   *      | after the planner         RequiredDistribution    keeps the user's repartition in mind; changes nothing
   *   physical plan -> stages run -> a stage finishes -> re-plan:
   *      | AQE logical rule          SelectJoinDynamically   dynamic_join_selection, after Spark's own rule
+  *      | stage preparation         SplitSkewedJoins        skew_join, after Spark's own rule
   *      | stage preparation         PlannedJoins            notes what the re-plan would run; changes nothing
   *      v
   *   adopted or refused by cost -> ... -> final plan -> fates (listener)
@@ -32,6 +34,7 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
     extensions.injectPlannerStrategy(_ => JoinIdentity)
     extensions.injectQueryPostPlannerStrategyRule(_ => RequiredDistribution)
     extensions.injectRuntimeOptimizerRule(_ => SelectJoinDynamically)
+    extensions.injectQueryStagePrepRule(_ => SplitSkewedJoins)
     extensions.injectQueryStagePrepRule(_ => PlannedJoins)
     extensions.injectFunction(
       (

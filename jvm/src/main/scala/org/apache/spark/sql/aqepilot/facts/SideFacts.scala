@@ -106,7 +106,7 @@ object JoinSide {
     case _                => None
   }
 
-  private def exactUpTo: Int =
+  private[facts] def exactUpTo: Int =
     SparkEnv.get.conf.get(config.SHUFFLE_MIN_NUM_PARTS_TO_HIGHLY_COMPRESS)
 
   def toLong(n: BigInt): Long = if (n.isValidLong) n.toLong else Long.MaxValue

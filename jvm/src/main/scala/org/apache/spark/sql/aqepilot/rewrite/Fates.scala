@@ -4,14 +4,14 @@ import org.apache.spark.sql.aqepilot.FailOpen
 import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
 
-import io.aqepilot.decision.DynamicJoinSelectionPoint
+import io.aqepilot.decision.{DynamicJoinSelectionPoint, SkewJoinPoint}
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 
 /** Each decision point's reader of fates. */
 object Fates extends FateReader {
 
   private val readers: Seq[(String, FateReader)] =
-    Seq(DynamicJoinSelectionPoint.name -> JoinFates)
+    Seq(DynamicJoinSelectionPoint.name -> JoinFates, SkewJoinPoint.name -> SkewFates)
 
   override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] =
     readers.flatMap { case (point, reader) =>
