@@ -83,5 +83,3 @@ def decisions(spark: SparkSession) -> list[Row]:
 def last(spark: SparkSession) -> Row:
     """Returns the newest decision."""
     return decisions(spark)[-1]
-
-

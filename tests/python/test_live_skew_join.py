@@ -134,9 +134,7 @@ def test_each_field_is_seen_in_the_executed_plan(
 ) -> None:
     """Whether or not the user's own settings have skew handling on."""
     spark = skewed_tables
-    skewed.settings(
-        spark, skewed.SPLITS, {"spark.sql.adaptive.skewJoin.enabled": enabled}
-    )
+    skewed.settings(spark, skewed.SPLITS, {"spark.sql.adaptive.skewJoin.enabled": enabled})
     with plain(spark):
         _, before = run(spark, checksum(INNER))
     enforce(spark, text)
@@ -158,7 +156,8 @@ def test_parts_are_bounded_by_the_map_tasks(skewed_tables: SparkSession, plain: 
 def test_what_one_map_task_wrote_is_not_split(skewed_tables: SparkSession, plain: Any) -> None:
     spark = skewed_tables
     skewed.settings(spark, skewed.OFF)
-    sql = "SELECT /*+ MERGE(r) */ a.k, r.w FROM (SELECT * FROM l ORDER BY v LIMIT 5000) a JOIN r ON a.k = r.k"
+    one_task = "SELECT * FROM l ORDER BY v LIMIT 5000"
+    sql = f"SELECT /*+ MERGE(r) */ a.k, r.w FROM ({one_task}) a JOIN r ON a.k = r.k"
     with plain(spark):
         before, _ = run(spark, sql)
     enforce(spark, exact("left", 4))
@@ -187,9 +186,7 @@ def test_split_joins_are_coalesced_as_sparks_own_are(
     skewed_tables: SparkSession, plain: Any
 ) -> None:
     spark = skewed_tables
-    skewed.settings(
-        spark, skewed.OFF, {"spark.sql.adaptive.coalescePartitions.enabled": "true"}
-    )
+    skewed.settings(spark, skewed.OFF, {"spark.sql.adaptive.coalescePartitions.enabled": "true"})
     with plain(spark):
         _, before = run(spark, INNER)
     enforce(spark, exact("left", 3))
@@ -197,7 +194,8 @@ def test_split_joins_are_coalesced_as_sparks_own_are(
     assert_same_rows(rows, before)
     read = plans.reads(df)[0]
     assert read.splits()[0] == {2: 3, HOT: 3}
-    assert "0-1" in read.right and len(read.right) < PARTITIONS + 4
+    assert "0-1" in read.right
+    assert len(read.right) < PARTITIONS + 4
     assert last(spark).fate == "adopted"
 
 
