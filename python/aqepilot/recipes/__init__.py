@@ -15,6 +15,8 @@ _FILES = {
         _NEWEST: "dynamic_join_selection.spark-4.3.toml",
     },
     "demote_broadcast_hash": {_NEWEST: "demote_broadcast_hash.toml"},
+    "optimize_skewed_join": {_NEWEST: "optimize_skewed_join.toml"},
+    "hot_keys": {_NEWEST: "hot_keys.toml"},
 }
 
 
@@ -22,7 +24,7 @@ def names() -> tuple[str, ...]:
     """Returns the recipes' names.
 
     >>> names()
-    ('dynamic_join_selection', 'demote_broadcast_hash')
+    ('dynamic_join_selection', 'demote_broadcast_hash', 'optimize_skewed_join', 'hot_keys')
     """
     return tuple(_FILES)
 
