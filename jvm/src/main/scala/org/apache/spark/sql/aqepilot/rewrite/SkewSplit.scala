@@ -2,8 +2,17 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.execution.{ShufflePartitionSpec, SparkPlan}
-import org.apache.spark.sql.execution.exchange.{ShuffleExchangeLike, ValidateRequirements}
+import org.apache.spark.sql.execution.{
+  RemoveRedundantSorts,
+  ShufflePartitionSpec,
+  SparkPlan
+}
+import org.apache.spark.sql.execution.exchange.{
+  ENSURE_REQUIREMENTS,
+  ShuffleExchangeExec,
+  ShuffleExchangeLike,
+  ValidateRequirements
+}
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.{Guards, Reason, SideSplits}
@@ -105,19 +114,38 @@ final private class SkewSplit(
   }
 
   private def required(now: Option[Seq[Seq[ShufflePartitionSpec]]]): SkewOutcome = {
-    val redone = plan.transformDown { case p if p eq stage.root => stage.reading(now) }
-    val distribution = RequiredDistribution.current
-    val isValid = distribution
-      .fold(ValidateRequirements.validate(redone))(ValidateRequirements.validate(redone, _))
+    val redone = replaced(undone, bare, stage.reading(now))
     lazy val mended = RequiredDistribution.ensureRequirements(redone)
-    lazy val added = shuffles(mended) - shuffles(plan)
-    if (isValid) SkewOutcome(redone, Reason.Applied, detail(now))
+    lazy val added = shuffles(mended) - shuffles(undone)
+    if (isValid(redone)) SkewOutcome(redone, Reason.Applied, detail(now))
     else if (added <= 0) SkewOutcome(mended, Reason.Applied, detail(now))
     else if (!force) kept(Reason.ExtraShuffle, s"$added more shuffle(s)")
     else if (!ExtraShuffles.areAccepted)
       kept(Reason.NeedsCostEvaluator, s"$added more shuffle(s)")
     else SkewOutcome(mended, Reason.Applied, detail(now).orElse(Some(s"$added more shuffle(s)")))
   }
+
+  private val bare: SparkPlan = stage.reading(None)
+
+  /** The plan without what Spark's own rule did here, the shuffles that it took for it included. */
+  private lazy val undone: SparkPlan = {
+    val unsplit = replaced(plan, stage.root, bare)
+    if (stage.joins.exists(_.isSkewJoin)) withoutNeedless(unsplit) else unsplit
+  }
+
+  private def withoutNeedless(plan: SparkPlan): SparkPlan =
+    plan
+      .collect { case e: ShuffleExchangeExec if e.shuffleOrigin == ENSURE_REQUIREMENTS => e }
+      .filter(_.exists(_ eq bare))
+      .map(e => replaced(plan, e, e.child))
+      .find(isValid)
+      .fold(plan)(less => withoutNeedless(RemoveRedundantSorts(less)))
+
+  private def replaced(plan: SparkPlan, from: SparkPlan, to: SparkPlan): SparkPlan =
+    plan.transformDown { case p if p eq from => to }
+
+  private def isValid(plan: SparkPlan): Boolean = RequiredDistribution.current
+    .fold(ValidateRequirements.validate(plan))(ValidateRequirements.validate(plan, _))
 
   private def shuffles(plan: SparkPlan): Int =
     plan.collect { case s: ShuffleExchangeLike => s }.size
