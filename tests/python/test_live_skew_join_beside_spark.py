@@ -153,7 +153,7 @@ def test_a_policy_that_fails_leaves_sparks_plan(
     skewed.settings(spark, skewed.SPLITS)
     with plain(spark):
         before = executed(spark.sql(QUERIES["inner"]))
-    enforce(spark, struct(max_splits="left.max_bytes div (left.num_mappers - 6)"))
+    enforce(spark, struct(left_target_bytes="left.max_bytes div (left.num_mappers - 6)"))
     assert executed(spark.sql(QUERIES["inner"])).plan == before.plan
     assert last(spark).reason == "EVALUATION_FAILED"
 

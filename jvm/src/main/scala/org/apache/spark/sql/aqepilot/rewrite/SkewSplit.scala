@@ -125,12 +125,13 @@ final private class SkewSplit(
     else SkewOutcome(mended, Reason.Applied, detail(now).orElse(Some(s"$added more shuffle(s)")))
   }
 
-  private val bare: SparkPlan = stage.reading(None)
+  private val isSplit: Boolean = stage.joins.exists(_.isSkewJoin)
+
+  private val bare: SparkPlan = if (isSplit) stage.reading(None) else stage.root
 
   /** The plan without what Spark's own rule did here, the shuffles that it took for it included. */
   private lazy val undone: SparkPlan = {
-    val unsplit = replaced(plan, stage.root, bare)
-    if (stage.joins.exists(_.isSkewJoin)) withoutNeedless(unsplit) else unsplit
+    if (isSplit) withoutNeedless(replaced(plan, stage.root, bare)) else plan
   }
 
   private def withoutNeedless(plan: SparkPlan): SparkPlan =
@@ -142,7 +143,12 @@ final private class SkewSplit(
       .fold(plan)(less => withoutNeedless(RemoveRedundantSorts(less)))
 
   private def replaced(plan: SparkPlan, from: SparkPlan, to: SparkPlan): SparkPlan =
-    plan.transformDown { case p if p eq from => to }
+    plan.transformDown {
+      case p if p eq from => to
+    } match {
+      case same if same eq plan => throw new IllegalStateException(s"${from.nodeName} is not there")
+      case other                => other
+    }
 
   private def isValid(plan: SparkPlan): Boolean = RequiredDistribution.current
     .fold(ValidateRequirements.validate(plan))(ValidateRequirements.validate(plan, _))
