@@ -29,6 +29,13 @@ SPLITS = {
     "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "2",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "20KB",
 }
+# Settings at which it splits them below an aggregate on the key, too, for one more shuffle.
+FORCED = {
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1KB",
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.2",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1KB",
+    "spark.sql.adaptive.forceOptimizeSkewedJoin": "true",
+}
 OFF = {"spark.sql.adaptive.skewJoin.enabled": "false"}
 
 _TABLES = {

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import plans
 import skewed
+from aqepilot import Policy, recipes
 from plans import Executed
 from rows import assert_same_rows
 from skewed import enforce, last, struct
@@ -53,11 +54,12 @@ def test_null_and_sparks_own_values_give_sparks_own_plan(
     skewed_tables: SparkSession, executed: Run, plain: Any, sql: str
 ) -> None:
     spark = skewed_tables
-    for settings in ({}, {"spark.sql.adaptive.forceOptimizeSkewedJoin": "true"}):
-        skewed.settings(spark, skewed.SPLITS, settings)
+    recipe = recipes.get("optimize_skewed_join", spark.version).points["skew_join"]
+    for settings in (skewed.SPLITS, skewed.FORCED):
+        skewed.settings(spark, settings)
         with plain(spark):
             before = executed(spark.sql(sql))
-        for text in ("NULL", SPARKS_OWN):
+        for text in ("NULL", SPARKS_OWN, recipe):
             enforce(spark, text)
             assert executed(spark.sql(sql)).plan == before.plan
 
@@ -212,6 +214,18 @@ def test_a_split_that_takes_a_shuffle_is_left_to_spark(
         assert_same_rows(after.rows, before.rows)
         assert set(plans.reads(df)[0].splits()[0].values()) == {2}
         assert (last(spark).reason, last(spark).fate) == ("APPLIED", "adopted")
+
+
+def test_hot_keys_splits_up_to_the_map_tasks(skewed_tables: SparkSession, executed: Run) -> None:
+    """The recipe, with its sizes made as small as the tables are."""
+    spark = skewed_tables
+    skewed.settings(spark, skewed.OFF)
+    text = recipes.text("hot_keys", spark.version).replace("MB'", "KB'")
+    enforce(spark, Policy.from_toml(text).points["skew_join"])
+    df = spark.sql(QUERIES["inner"])
+    executed(df)
+    assert plans.reads(df)[0].splits()[0] == {5: skewed.MAPPERS}
+    assert last(spark).fate == "adopted"
 
 
 def test_the_record_has_sparks_answer_in_the_decisions_fields(
