@@ -183,6 +183,7 @@ def _spark_settings(conf: Mapping[str, str]) -> Iterator[Finding]:
             "answer, nothing demotes broadcasts."
         )
         yield Finding("warning", "RULE_EXCLUDED", message)
+    yield from _sizes(conf)
     if conf.get("spark.eventLog.enabled", "false").lower() != "true":
         message = (
             "spark.eventLog.enabled is not true: decisions are not kept beyond the driver's life. "
@@ -192,3 +193,24 @@ def _spark_settings(conf: Mapping[str, str]) -> Iterator[Finding]:
     else:
         folder = conf.get("spark.eventLog.dir", "Spark's default folder")
         yield Finding("ok", "EVENT_LOG_ON", f"the event log is on ({folder}).")
+
+
+def _sizes(conf: Mapping[str, str]) -> Iterator[Finding]:
+    exact = _number(conf.get("spark.shuffle.minNumPartitionsToHighlyCompress"), 2000)
+    for key in (
+        "spark.sql.shuffle.partitions",
+        "spark.sql.adaptive.coalescePartitions.initialPartitionNum",
+    ):
+        partitions = _number(conf.get(key), 0)
+        if partitions > exact:
+            message = (
+                f"{key} is {partitions}: above {exact} partitions Spark reports averages for small "
+                "blocks, so that a partition to which many map tasks each gave a little much looks "
+                "like any other (bytes_are_exact is false). Raise "
+                "spark.shuffle.minNumPartitionsToHighlyCompress, which takes memory in the driver."
+            )
+            yield Finding("warning", "SIZES_AVERAGED", message)
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    return int(text) if text and text.strip().isdecimal() else otherwise

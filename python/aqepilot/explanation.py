@@ -79,13 +79,27 @@ def sentence(decision: Decision, facts: dict[str, Any]) -> str:
     )
     if decision.spark_answer:
         without += f" (its own rule said {decision.spark_answer})"
-    return f"{about}, {decision.point}: {said}{without}. {_outcome(decision)}"
+    return f"{about}, {decision.point}: {said}{without}. {_outcome(decision)}{_sizes(facts)}"
+
+
+def _sizes(facts: dict[str, Any]) -> str:
+    """What averaged sizes hide, where a policy saw such."""
+    averaged = any(
+        isinstance(group, dict) and group.get("bytes_are_exact") is False
+        for group in facts.values()
+    )
+    return (
+        " Sizes of small blocks were averages, which hides what many map tasks wrote a little much "
+        "of; spark.shuffle.minNumPartitionsToHighlyCompress mends it."
+        if averaged
+        else ""
+    )
 
 
 def _outcome(decision: Decision) -> str:
     ran = decision.final_strategy
     if decision.applied:
-        return {
+        came_of_it = {
             "adopted": f"Adopted: the query ran {ran or 'as decided'}.",
             "refused_by_cost": "Refused on cost: AQE found the plan that was asked for dearer and "
             f"kept {ran or 'the one it had'}.",
@@ -99,6 +113,7 @@ def _outcome(decision: Decision) -> str:
             decision.fate or "",
             "Applied; what came of it is not known, because the query still runs or has failed.",
         )
+        return f"{came_of_it}{f' Note: {decision.detail}.' if decision.detail else ''}"
     kept = f" The query ran {ran}." if ran else ""
     if decision.reason == "SHADOW":
         return f"Recorded only, as the policy is in shadow mode.{kept}"

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 import little
 import plans
+import skewed
 import submitting
 import tpch as tpch_data
 
@@ -116,6 +117,20 @@ def little_tables(spark: SparkSession, _little_files: Path) -> SparkSession:
 def register_little(_little_files: Path) -> Callable[[SparkSession], None]:
     """The same views in any other session."""
     return lambda session: little.register(session, _little_files)
+
+
+@pytest.fixture(scope="session")
+def _skewed_files(_spark_context: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("skewed")
+    skewed.write(_spark_context, folder)
+    return folder
+
+
+@pytest.fixture
+def skewed_tables(spark: SparkSession, _skewed_files: Path) -> SparkSession:
+    """The views l, r and d with large partitions, in the test's session."""
+    skewed.register(spark, _skewed_files)
+    return spark
 
 
 @pytest.fixture

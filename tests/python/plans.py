@@ -45,6 +45,23 @@ class Join(NamedTuple):
         return self.strategy.partition(" ")[2] or None
 
 
+class Reads(NamedTuple):
+    """How a shuffled join reads its two shuffles, task by task.
+
+    Attributes:
+        left: A text for each task: ``3`` is all of partition 3, ``3-5`` are 3 to 5, ``3[0,2)`` is
+            what map tasks 0 and 1 wrote of it. Null for a plain shuffle, or none.
+        right: The same.
+    """
+
+    left: list[str] | None
+    right: list[str] | None
+
+    def splits(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Returns the parts of each split partition, left and right."""
+        return _parts(self.left), _parts(self.right)
+
+
 class Executed(NamedTuple):
     """A query that has run: its rows, joins (root first) and the canonical final plan."""
 
@@ -75,6 +92,15 @@ def joins(df: DataFrame) -> list[Join]:
 def strategies(df: DataFrame) -> list[str]:
     """Returns the joins' strategies, root first."""
     return [join.strategy for join in joins(df)]
+
+
+def reads(df: DataFrame) -> list[Reads]:
+    """Returns how the shuffled joins of a query that has been collected read, root first."""
+    return [
+        Reads(_specs(node.left()), _specs(node.right()))
+        for _, node in _walk(_executed_plan(df))
+        if _class(node) in ("SortMergeJoinExec", "ShuffledHashJoinExec")
+    ]
 
 
 def canonical_plan(df: DataFrame) -> str:
@@ -151,6 +177,30 @@ def _join(node: Any) -> Join:
     kind = "Cross" if name == "CartesianProduct" else node.joinType().toString()
     skewed = name in ("SortMergeJoin", "ShuffledHashJoin") and node.isSkewJoin()
     return Join(name + build, kind, _tables(node.left()), _tables(node.right()), skewed)
+
+
+def _specs(node: Any) -> list[str] | None:
+    """What the first read below says, through sorts, projections and the like."""
+    name = _class(node)
+    if name == "AQEShuffleReadExec":
+        return [_spec(spec) for spec in _items(node.partitionSpecs())]
+    below = list(_items(node.children()))
+    return _specs(below[0]) if len(below) == 1 else None
+
+
+def _spec(spec: Any) -> str:
+    if _class(spec) == "PartialReducerPartitionSpec":
+        return f"{spec.reducerIndex()}[{spec.startMapIndex()},{spec.endMapIndex()})"
+    first, last = spec.startReducerIndex(), spec.endReducerIndex() - 1
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _parts(specs: list[str] | None) -> dict[int, int]:
+    found: dict[int, set[str]] = {}
+    for partition, _, part in (spec.partition("[") for spec in specs or []):
+        if part:
+            found.setdefault(int(partition), set()).add(part)
+    return {partition: len(parts) for partition, parts in found.items()}
 
 
 def _tables(node: Any) -> tuple[str, ...]:

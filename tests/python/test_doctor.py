@@ -55,6 +55,12 @@ def test_all_well_has_no_warning():
             "a.b.DynamicJoinSelection",
         ),
         (
+            {"spark.sql.shuffle.partitions": "2001"},
+            "SIZES_AVERAGED",
+            "warning",
+            "minNumPartitionsToHighlyCompress",
+        ),
+        (
             {
                 "spark.jars": "/j/aqepilot-spark-4.3_2.13-0.1.0.jar,"
                 "/j/aqepilot-spark-4.3_2.13-0.0.9.jar"

@@ -60,6 +60,14 @@ def test_an_adopted_decision_is_told_whole():
             "broadcast (9 GB > 8 GB). The query ran",
         ),
         ({"applied": False, "reason": "OF_THE_FUTURE"}, "Not applied: OF_THE_FUTURE."),
+        (
+            {"fate": "adopted", "detail": "partition 5 has 6 of 39 parts"},
+            "ran ShuffledHashJoin BuildLeft. Note: partition 5 has 6 of 39 parts.",
+        ),
+        (
+            {"facts_json": json.dumps({"left": {"bytes_are_exact": False}})},
+            "spark.shuffle.minNumPartitionsToHighlyCompress mends it.",
+        ),
         ({"spark_answer": "PREFER_SHUFFLE_HASH"}, "(its own rule said PREFER_SHUFFLE_HASH)"),
     ],
 )

@@ -20,6 +20,8 @@ _FILES = {
     "coalesce_shuffle_partitions": {_NEWEST: "coalesce_shuffle_partitions.toml"},
     "small_tasks": {_NEWEST: "small_tasks.toml"},
     "expanding_stages": {_NEWEST: "expanding_stages.toml"},
+    "optimize_skewed_join": {_NEWEST: "optimize_skewed_join.toml"},
+    "hot_keys": {_NEWEST: "hot_keys.toml"},
 }
 
 
@@ -31,6 +33,7 @@ def names() -> tuple[str, ...]:
 'no_regret_broadcast')
     >>> names()[:2]
     ('dynamic_join_selection', 'demote_broadcast_hash')
+    ('dynamic_join_selection', 'demote_broadcast_hash', 'optimize_skewed_join', 'hot_keys')
     """
     return tuple(_FILES)
 

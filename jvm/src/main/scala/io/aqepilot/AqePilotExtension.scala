@@ -9,6 +9,7 @@ import org.apache.spark.sql.aqepilot.rewrite.{
   RequiredDistribution,
   SelectJoinDynamically,
   StageRule
+  SplitSkewedJoins
 }
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 
@@ -23,6 +24,7 @@ import io.aqepilot.policy.AqePilotBytes
   *      | after the planner         RequiredDistribution    keeps the user's repartition in mind; changes nothing
   *   physical plan -> stages run -> a stage finishes -> re-plan:
   *      | AQE logical rule          SelectJoinDynamically   dynamic_join_selection, after Spark's own rule
+  *      | stage preparation         SplitSkewedJoins        skew_join, after Spark's own rule
   *      | stage preparation         PlannedJoins            notes what the re-plan would run; changes nothing
   *      |                           FinalStage              marks the plan's root; changes nothing
   *      v
@@ -38,6 +40,7 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
     extensions.injectPlannerStrategy(_ => JoinIdentity)
     extensions.injectQueryPostPlannerStrategyRule(_ => RequiredDistribution)
     extensions.injectRuntimeOptimizerRule(_ => SelectJoinDynamically)
+    extensions.injectQueryStagePrepRule(_ => SplitSkewedJoins)
     extensions.injectQueryStagePrepRule(_ => PlannedJoins)
     extensions.injectQueryStagePrepRule(_ => FinalStage)
     extensions.injectQueryStageOptimizerRule(_ => StageRule())

@@ -89,6 +89,7 @@ object DecisionPoints {
     CostEvaluationPoint
   )
   val all: Seq[DecisionPoint] = Seq(DynamicJoinSelectionPoint, PartitionCoalescingPoint)
+  val all: Seq[DecisionPoint] = Seq(DynamicJoinSelectionPoint, SkewJoinPoint)
 
   val names: Seq[String] = all.map(_.name)
 

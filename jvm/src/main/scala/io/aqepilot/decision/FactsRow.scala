@@ -3,6 +3,7 @@ package io.aqepilot.decision
 import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
 
 /** A facts row read by path, e.g. `side.max_bytes`; None is null. */
@@ -13,7 +14,21 @@ final class FactsRow(schema: StructType, row: InternalRow) {
     case n      => n.asInstanceOf[Long]
   }
 
+  def double(path: String): Option[Double] = at(path).map(_.asInstanceOf[Double])
+
+  def boolean(path: String): Option[Boolean] = at(path).map(_.asInstanceOf[Boolean])
+
   def isTrue(path: String): Boolean = at(path).contains(true)
+
+  /** An array of bigint without nulls. */
+  def longs(path: String): Option[Array[Long]] =
+    at(path).map(_.asInstanceOf[ArrayData].toLongArray())
+
+  /** An array of int. */
+  def ints(path: String): Option[Seq[Option[Int]]] = at(path).map { value =>
+    val array = value.asInstanceOf[ArrayData]
+    (0 until array.numElements()).map(i => if (array.isNullAt(i)) None else Some(array.getInt(i)))
+  }
 
   def string(path: String): Option[String] = at(path).map(_.toString)
 

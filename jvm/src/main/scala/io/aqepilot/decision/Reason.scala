@@ -25,6 +25,26 @@ object Reason {
     "GUARD_HASH_BUILD_BYTES",
     "a partition's hash table would not fit into the memory that the guard allows a task"
   )
+  val GuardPartitions: Reason = Reason(
+    "GUARD_PARTITIONS",
+    "the answer asks for more partitions or tasks than spark.aqepilot.guard.max_partitions allows"
+  )
+  val NotPositive: Reason =
+    Reason("NOT_POSITIVE", "a number in the answer is zero, negative, NaN or infinite")
+  val WrongLength: Reason =
+    Reason("WRONG_LENGTH", "an array in the answer has not one element for each partition")
+  val OneMapper: Reason = Reason(
+    "ONE_MAPPER",
+    "one map task wrote all of each partition to be split, and Spark splits by map task only"
+  )
+  val ExtraShuffle: Reason = Reason(
+    "EXTRA_SHUFFLE",
+    "the split takes a further shuffle above the join, and the policy does not say force"
+  )
+  val NeedsCostEvaluator: Reason = Reason(
+    "NEEDS_COST_EVALUATOR",
+    "the split takes a further shuffle above the join, which AQE's cost evaluator would refuse"
+  )
   val AlreadyBroadcast: Reason =
     Reason("ALREADY_BROADCAST", "the other side is broadcast already, which Spark keeps")
   val OtherSideWon: Reason =
@@ -84,6 +104,12 @@ object Reason {
     GuardBroadcastBytes,
     GuardBroadcastRows,
     GuardHashBuildBytes,
+    GuardPartitions,
+    NotPositive,
+    WrongLength,
+    OneMapper,
+    ExtraShuffle,
+    NeedsCostEvaluator,
     AlreadyBroadcast,
     OtherSideWon,
     OtherSideSmaller,

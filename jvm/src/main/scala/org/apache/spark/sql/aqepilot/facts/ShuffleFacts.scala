@@ -18,6 +18,10 @@ final case class ShuffleFacts(
 
   /** As Spark's `Utils.median` gives it: the mean of the two middle ones, at least 1. */
   lazy val median: Long = ShuffleFacts.median(bytes)
+
+  lazy val p90: Option[Long] = ShuffleFacts.percentile(bytes, 90)
+
+  lazy val p99: Option[Long] = ShuffleFacts.percentile(bytes, 99)
 }
 
 object ShuffleFacts {
@@ -71,6 +75,11 @@ object ShuffleFacts {
         }
       math.max(middle, 1L)
     }
+
+  /** The smallest that at least so many in a hundred do not exceed (nearest rank); None of no partitions. */
+  private[facts] def percentile(bytes: Array[Long], of: Int): Option[Long] =
+    if (bytes.isEmpty) None
+    else Some(select(bytes.clone(), ((bytes.length.toLong * of + 99) / 100 - 1).toInt))
 
   /** Hoare's quickselect: the k-th smallest; all before position k are no larger afterwards. */
   private def select(a: Array[Long], k: Int): Long = {

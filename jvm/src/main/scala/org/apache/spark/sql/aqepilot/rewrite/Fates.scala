@@ -6,6 +6,7 @@ import org.apache.spark.sql.execution.SparkPlan
 
 import io.aqepilot.decision.{CostEvaluationPoint, DynamicJoinSelectionPoint}
 import io.aqepilot.decision.{DynamicJoinSelectionPoint, PartitionCoalescingPoint}
+import io.aqepilot.decision.{DynamicJoinSelectionPoint, SkewJoinPoint}
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 
 /** Each decision point's reader of fates. */
@@ -17,6 +18,7 @@ object Fates extends FateReader {
       CostEvaluationPoint.name -> CostFates
       PartitionCoalescingPoint.name -> CoalescingFates
     )
+    Seq(DynamicJoinSelectionPoint.name -> JoinFates, SkewJoinPoint.name -> SkewFates)
 
   override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] =
     readers.flatMap { case (point, reader) =>

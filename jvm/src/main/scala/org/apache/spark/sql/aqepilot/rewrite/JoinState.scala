@@ -41,6 +41,23 @@ final class JoinState(val id: Long, val userHint: JoinHint) {
     forced = true
     JoinState.anyForced = true
   }
+  val skew = new SkewState
+}
+
+/** What is remembered of a join for `skew_join`. Asked and recorded under the join's monitor. */
+final class SkewState {
+
+  /** The latest answer, and what it was given for. */
+  var asked: Option[AskedSkew] = None
+
+  /** What was recorded last, so that the same is not recorded again. */
+  @volatile var recorded: Option[Any] = None
+
+  /** How Spark's own rule split the join in the latest re-plan. */
+  @volatile var built: Option[SkewLayout] = None
+
+  /** How the latest re-plan, adopted or not, splits it. */
+  @volatile var planned: Option[SkewLayout] = None
 }
 
 /** What is remembered of one side. Guarded by its join's monitor. */

@@ -1,0 +1,178 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import scala.collection.mutable
+
+import org.apache.spark.MapOutputStatistics
+import org.apache.spark.sql.catalyst.plans.{
+  Cross,
+  ExistenceJoin,
+  Inner,
+  JoinType,
+  LeftAnti,
+  LeftOuter,
+  LeftSemi,
+  RightOuter
+}
+import org.apache.spark.sql.execution.{
+  FilterExec,
+  ProjectExec,
+  ShufflePartitionSpec,
+  SortExec,
+  SparkPlan,
+  UnaryExecNode
+}
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, Exchange}
+import org.apache.spark.sql.execution.joins.{
+  ShuffledHashJoinExec,
+  ShuffledJoin,
+  SortMergeJoinExec
+}
+
+/** A finished shuffle that a join reads.
+  *
+  * @param read
+  *   how it is read now; None = each partition by one task
+  * @param join
+  *   the join right above it
+  * @param canSplit
+  *   whether its partitions may be split while all other shuffles of the stage are read in whole by each part
+  */
+final case class StageShuffle(
+    stage: ShuffleQueryStageExec,
+    read: Option[Seq[ShufflePartitionSpec]],
+    join: ShuffledJoin,
+    isLeft: Boolean,
+    canSplit: Boolean
+) {
+  val stats: MapOutputStatistics = stage.mapStats.get
+}
+
+/** The shuffled joins that run in one stage, down to the shuffles that they read: two for one join.
+  *
+  * A part of a shuffle's partition is joined with the same partition of every other shuffle here. That gives the
+  * right rows if at each join above the shuffle, its side may be split: a row of that side must find all its
+  * partners in one task, and its absence there must not produce rows. Whatever stands above `root` has its
+  * distribution checked by Spark.
+  */
+final class JoinStage(
+    val root: ShuffledJoin,
+    val joins: Seq[ShuffledJoin],
+    val shuffles: Seq[StageShuffle]
+) {
+
+  val numPartitions: Int = shuffles.head.stats.bytesByPartitionId.length
+
+  def of(join: ShuffledJoin, isLeft: Boolean): Option[StageShuffle] =
+    shuffles.find(s => (s.join eq join) && s.isLeft == isLeft)
+
+  /** The same joins over other reads of their shuffles.
+    *
+    * @param reads
+    *   one for each of [[shuffles]]; None = each partition by one task
+    */
+  def reading(reads: Option[Seq[Seq[ShufflePartitionSpec]]]): SparkPlan = {
+    val next = reads.map(_.iterator)
+    def read(stage: ShuffleQueryStageExec): SparkPlan =
+      next.fold[SparkPlan](stage)(specs => AQEShuffleReadExec(stage, specs.next()))
+    def over(plan: SparkPlan): SparkPlan = plan match {
+      case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) => read(stage)
+      case stage: ShuffleQueryStageExec                        => read(stage)
+      case j: SortMergeJoinExec                                =>
+        val (left, right) = (over(j.left), over(j.right))
+        tagged(j, j.copy(left = left, right = right, isSkewJoin = reads.isDefined))
+      case j: ShuffledHashJoinExec =>
+        val (left, right) = (over(j.left), over(j.right))
+        tagged(j, j.copy(left = left, right = right, isSkewJoin = reads.isDefined))
+      case other => other.withNewChildren(other.children.map(over))
+    }
+    over(root)
+  }
+
+  private def tagged(from: SparkPlan, to: SparkPlan): SparkPlan = {
+    to.copyTagsFrom(from)
+    to
+  }
+}
+
+object JoinStage {
+
+  /** All in a plan that have run up to their joins, topmost first. */
+  def in(plan: SparkPlan): Seq[JoinStage] = plan match {
+    case join: ShuffledJoin =>
+      val found = new Search(join)
+      if (found.isComplete) Seq(found.stage)
+      else if (found.isWaiting) exchanges(join).flatMap(e => in(e.child))
+      else join.children.flatMap(in)
+    case other => other.children.flatMap(in)
+  }
+
+  private def exchanges(plan: SparkPlan): Seq[Exchange] = plan match {
+    case e: Exchange => Seq(e)
+    case other       => other.children.flatMap(exchanges)
+  }
+
+  /** As `OptimizeSkewedJoin.canSplitLeftSide`; an existence join gives each left row once, too. */
+  def canSplitLeft(joinType: JoinType): Boolean = joinType match {
+    case Inner | Cross | LeftOuter | LeftSemi | LeftAnti | ExistenceJoin(_) => true
+    case _                                                                  => false
+  }
+
+  /** As `OptimizeSkewedJoin.canSplitRightSide`. */
+  def canSplitRight(joinType: JoinType): Boolean = joinType match {
+    case Inner | Cross | RightOuter => true
+    case _                          => false
+  }
+
+  final private class Search(root: ShuffledJoin) {
+    private val joins = mutable.ArrayBuffer.empty[ShuffledJoin]
+    private val shuffles = mutable.ArrayBuffer.empty[StageShuffle]
+    private var fits = true
+    private var waits = false
+    visit(root, null, isLeft = true, canSplit = true)
+
+    def isWaiting: Boolean = fits && waits
+
+    def isComplete: Boolean =
+      fits && !waits && shuffles.map(_.stats.bytesByPartitionId.length).distinct.length == 1
+
+    def stage: JoinStage = new JoinStage(root, joins.toSeq, shuffles.toSeq)
+
+    private def visit(
+        plan: SparkPlan,
+        above: ShuffledJoin,
+        isLeft: Boolean,
+        canSplit: Boolean
+    ): Unit = plan match {
+      case join: ShuffledJoin if join.condition.forall(_.deterministic) =>
+        joins += join
+        visit(join.left, join, isLeft = true, canSplit && canSplitLeft(join.joinType))
+        visit(join.right, join, isLeft = false, canSplit && canSplitRight(join.joinType))
+      case AQEShuffleReadExec(s: ShuffleQueryStageExec, read) =>
+        shuffle(s, Some(read), above, isLeft, canSplit)
+      case s: ShuffleQueryStageExec => shuffle(s, None, above, isLeft, canSplit)
+      case _: Exchange              => waits = true
+      case u: UnaryExecNode if keepsRows(u) => visit(u.child, above, isLeft, canSplit)
+      case _                                => fits = false
+    }
+
+    private def shuffle(
+        stage: ShuffleQueryStageExec,
+        read: Option[Seq[ShufflePartitionSpec]],
+        above: ShuffledJoin,
+        isLeft: Boolean,
+        canSplit: Boolean
+    ): Unit =
+      if (stage.shuffle.shuffleOrigin != ENSURE_REQUIREMENTS) fits = false
+      else if (!stage.isMaterialized) waits = true
+      else if (stage.mapStats.forall(_.bytesByPartitionId.isEmpty)) fits = false
+      else shuffles += StageShuffle(stage, read, above, isLeft, canSplit)
+
+    /** Whether it may be done again in each task that reads the same partition. */
+    private def keepsRows(plan: UnaryExecNode): Boolean = plan match {
+      case _: SortExec                  => true
+      case _: ProjectExec | _: FilterExec => plan.expressions.forall(_.deterministic)
+      case _                            => false
+    }
+  }
+}

@@ -1,0 +1,51 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import org.apache.spark.sql.aqepilot.Mode
+import org.apache.spark.sql.aqepilot.log.FateReader
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+
+import io.aqepilot.decision.Fate
+import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
+
+/** What became of the decisions at `skew_join`, read off the reads of the joins in the final plan.
+  *
+  * A decision that was made again with the same answer shares the fate of the later one; a join that is gone was
+  * replaced by something else, or its result was reused.
+  */
+object SkewFates extends FateReader with AdaptiveSparkPlanHelper {
+
+  override def read(plan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
+    val applied = decisions.filter(d => d.applied && d.joinId.isDefined)
+    if (applied.isEmpty) Nil
+    else {
+      val joins = collectWithSubqueries(plan) { case j: ShuffledJoin => j }
+        .flatMap(j => JoinState.of(j).map(state => state.id -> ((j, state))))
+        .toMap
+      val latest = decisions
+        .filter(d => d.joinId.isDefined && d.mode == Mode.Enforce.name)
+        .groupBy(_.joinId)
+        .map { case (join, of) => join -> of.maxBy(_.decisionId) }
+      applied.map { d =>
+        val found = joins.get(d.joinId.get)
+        val stands = latest.get(d.joinId).exists(l => l.applied && l.answer == d.answer)
+        val fate = if (stands) found.fold(Fate.Superseded) { case (join, state) =>
+          fateOf(SkewLayout.of(join), state.skew)
+        }
+        else Fate.Superseded
+        val strategy = found.map { case (join, _) =>
+          SkewLayout.of(join).text(JoinStrategy.of(join).getOrElse(join.nodeName))
+        }
+        AqePilotFate(d.decisionId, fate.code, strategy)
+      }
+    }
+  }
+
+  private def fateOf(last: SkewLayout, state: SkewState) = {
+    val isPlanned = state.planned.exists(_.splitsAs(last))
+    if (isPlanned && state.built.exists(_.splitsAs(last))) Fate.NoChange
+    else if (isPlanned) Fate.Adopted
+    else Fate.RefusedByCost
+  }
+}

@@ -1,0 +1,49 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import org.apache.spark.sql.aqepilot.{FailOpen, Health, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.facts.JoinFacts
+import org.apache.spark.sql.aqepilot.log.DecisionRecord
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+
+import io.aqepilot.decision.{Reason, SkewJoinPoint}
+
+/** The decision point `skew_join`: splits the partitions of joins as policies say.
+  *
+  * Hook: query stage preparation, after `OptimizeSkewedJoin`, whose work on a decided join is undone and done
+  * again with the decided values. A join without a decision keeps what Spark's rule made of it, and so does one
+  * whose decision would take a shuffle that nobody allowed.
+  *
+  * A no-op without policies, and for joins whose stage has shuffles that have not run.
+  */
+object SplitSkewedJoins extends Rule[SparkPlan] {
+
+  private val point = SkewJoinPoint
+
+  override def apply(plan: SparkPlan): SparkPlan = failingOpen(plan) {
+    lazy val set = PolicySet.of(conf)
+    if (!Health.isLive(point) || set.at(point).isEmpty || !plan.exists(_.isInstanceOf[ShuffledJoin]))
+      plan
+    else Sessions.active.fold(plan)(split(_, set, plan))
+  }
+
+  private def split(session: Sessions.Classic, set: PolicySet, plan: SparkPlan): SparkPlan = {
+    val stages = JoinStage.in(plan)
+    stages.filter(s => JoinState.of(s.root).isEmpty).foreach { s =>
+      val what = s"a ${JoinFacts.name(s.root.joinType)} join made by a re-plan"
+      DecisionRecord.undecided(session, point, Reason.UntrackedJoin, what, None)
+    }
+    stages.flatMap(s => JoinState.of(s.root)).foldLeft(plan) { (current, root) =>
+      JoinStage.in(current).find(s => JoinState.of(s.root).contains(root)).fold(current) { stage =>
+        failingOpen(current)(new SkewDecisions(session, set, current, stage).decided)
+      }
+    }
+  }
+
+  private def failingOpen(plan: SparkPlan)(body: => SparkPlan): SparkPlan =
+    FailOpen.recover(point.name) { fault =>
+      Sessions.active.foreach(DecisionRecord.failed(_, point, fault))
+      plan
+    }(body)
+}
