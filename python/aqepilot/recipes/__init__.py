@@ -17,6 +17,8 @@ _FILES = {
     "demote_broadcast_hash": {_NEWEST: "demote_broadcast_hash.toml"},
     "simple_cost_evaluator": {_NEWEST: "simple_cost_evaluator.toml"},
     "no_regret_broadcast": {_NEWEST: "no_regret_broadcast.toml"},
+    "initial_partition_num": {_NEWEST: "initial_partition_num.toml"},
+    "right_sized_shuffles": {_NEWEST: "right_sized_shuffles.toml"},
 }
 
 
@@ -25,7 +27,7 @@ def names() -> tuple[str, ...]:
 
     >>> names()
     ('dynamic_join_selection', 'demote_broadcast_hash', 'simple_cost_evaluator', \
-'no_regret_broadcast')
+'no_regret_broadcast', 'initial_partition_num', 'right_sized_shuffles')
     """
     return tuple(_FILES)
 

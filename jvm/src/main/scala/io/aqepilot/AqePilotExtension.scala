@@ -6,7 +6,8 @@ import org.apache.spark.sql.aqepilot.rewrite.{
   JoinIdentity,
   PlannedJoins,
   RequiredDistribution,
-  SelectJoinDynamically
+  SelectJoinDynamically,
+  SetShufflePartitions
 }
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 
@@ -22,6 +23,8 @@ import io.aqepilot.policy.AqePilotBytes
   *   physical plan -> stages run -> a stage finishes -> re-plan:
   *      | AQE logical rule          SelectJoinDynamically   dynamic_join_selection, after Spark's own rule
   *      | stage preparation         PlannedJoins            notes what the re-plan would run; changes nothing
+  *      |   (at the first planning too) SetShufflePartitions  shuffle_partitions
+  *      | cost evaluator            PolicyCostEvaluator     cost_evaluation
   *      v
   *   adopted or refused by cost -> ... -> final plan -> fates (listener)
   * }}}
@@ -33,6 +36,7 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
     extensions.injectQueryPostPlannerStrategyRule(_ => RequiredDistribution)
     extensions.injectRuntimeOptimizerRule(_ => SelectJoinDynamically)
     extensions.injectQueryStagePrepRule(_ => PlannedJoins)
+    extensions.injectQueryStagePrepRule(_ => SetShufflePartitions)
     extensions.injectFunction(
       (
         FunctionIdentifier(AqePilotBytes.name),

@@ -4,7 +4,11 @@ import org.apache.spark.sql.aqepilot.FailOpen
 import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
 
-import io.aqepilot.decision.{CostEvaluationPoint, DynamicJoinSelectionPoint}
+import io.aqepilot.decision.{
+  CostEvaluationPoint,
+  DynamicJoinSelectionPoint,
+  ShufflePartitionsPoint
+}
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 
 /** Each decision point's reader of fates. */
@@ -12,6 +16,7 @@ object Fates extends FateReader {
 
   private val readers: Seq[(String, FateReader)] =
     Seq(
+      ShufflePartitionsPoint.name -> ShuffleFates,
       DynamicJoinSelectionPoint.name -> JoinFates,
       CostEvaluationPoint.name -> CostFates
     )
