@@ -18,7 +18,7 @@ object ShuffleFates extends FateReader with AdaptiveSparkPlanHelper {
 
   override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
     val ran = collectWithSubqueries(finalPlan) { case e: ShuffleExchangeExec =>
-      e.getTagValue(SetShufflePartitions.tag).map(_ -> strategy(e.numPartitions))
+      e.getTagValue(SetShufflePartitions.tag).map(_ -> strategy(e.outputPartitioning.numPartitions))
     }.flatten.toMap
     decisions.filter(_.applied).map { d =>
       val found = d.subject.map(_.stripPrefix(Subject).toLong).flatMap(ran.get)

@@ -7,7 +7,8 @@ import org.apache.spark.sql.catalyst.plans.physical.{
   Partitioning,
   PartitioningCollection,
   SinglePartition,
-  UnknownPartitioning
+  UnknownPartitioning,
+  UnspecifiedDistribution
 }
 import org.apache.spark.sql.execution.{SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.adaptive.{QueryStageExec, ShuffleQueryStageExec}
@@ -40,8 +41,10 @@ final case class ShuffleGroup(
     reader: SparkPlan
 ) {
 
-  /** Spark's number, the largest where it has not made them alike. */
-  def number: Int = shuffles.map(_.numPartitions).max
+  /** Spark's number, the largest where it has not made them alike. Not the shuffle's own `numPartitions`, which
+    * makes its RDD, and samples for a range.
+    */
+  def number: Int = shuffles.map(_.outputPartitioning.numPartitions).max
 
   lazy val shapes: Seq[SparkPlan] = shuffles.map(ShuffleGroups.shape)
 
@@ -85,13 +88,13 @@ object ShuffleGroups {
 
   private def startedShuffles(plan: SparkPlan): Map[SparkPlan, Int] = plan.collect {
     case s: ShuffleQueryStageExec =>
-      startedShuffles(s.plan) + (shape(s) -> s.shuffle.numPartitions)
+      startedShuffles(s.plan) + (shape(s) -> s.shuffle.outputPartitioning.numPartitions)
     case s: QueryStageExec => startedShuffles(s.plan)
   }.foldLeft(Map.empty[SparkPlan, Int])(_ ++ _)
 
   private def stages(plan: SparkPlan): Seq[ShuffleGroup] = {
     val below = mutable.ArrayBuffer.empty[SparkPlan]
-    val group = read(plan, plan, below)
+    val group = read(plan, plan, below, isNeeded = false)
     group +: below.toSeq.flatMap(stages)
   }
 
@@ -101,11 +104,14 @@ object ShuffleGroups {
     *
     * @param below
     *   gets the tops of other stages, and of parts of this one whose partitions are counted on their own
+    * @param isNeeded
+    *   whether an operator above needs the rows distributed
     */
   private def read(
       plan: SparkPlan,
       reader: SparkPlan,
-      below: mutable.Buffer[SparkPlan]
+      below: mutable.Buffer[SparkPlan],
+      isNeeded: Boolean
   ): ShuffleGroup = plan match {
     case e: ShuffleExchangeExec if isSparks(e) =>
       below += e.child
@@ -117,14 +123,19 @@ object ShuffleGroups {
       below ++= e.children
       nothing(reader).copy(isFixed = isCounted(e.outputPartitioning))
     case s: ShuffleQueryStageExec if isCounted(s.outputPartitioning) =>
-      nothing(reader).copy(started = Some(s.shuffle.numPartitions), isFixed = !isSparks(s))
-    case s: QueryStageExec                                         => nothing(reader)
-    case u: UnionExec if !isCounted(u.outputPartitioning)          => apart(u, reader, below)
-    case c: CartesianProductExec                                   => apart(c, reader, below)
-    case leaf if leaf.children.isEmpty                             =>
+      nothing(reader).copy(started = Some(s.shuffle.outputPartitioning.numPartitions), isFixed = !isSparks(s))
+    case s: QueryStageExec => nothing(reader)
+    case u: UnionExec if !isNeeded || !isCounted(u.outputPartitioning) => apart(u, reader, below)
+    case c: CartesianProductExec => apart(c, reader, below)
+    case leaf if leaf.children.isEmpty =>
       nothing(reader).copy(isFixed = isCounted(leaf.outputPartitioning))
     case other =>
-      other.children.map(read(_, reader, below)).foldLeft(nothing(reader))(_ + _)
+      other.children
+        .zip(other.requiredChildDistribution)
+        .map { case (child, distribution) =>
+          read(child, reader, below, isNeeded || distribution != UnspecifiedDistribution)
+        }
+        .foldLeft(nothing(reader))(_ + _)
   }
 
   private def apart(plan: SparkPlan, reader: SparkPlan, below: mutable.Buffer[SparkPlan]) = {
@@ -150,7 +161,7 @@ object ShuffleGroups {
     * of Spark's that have all been started.
     */
   private def startedBeneath(e: ShuffleExchangeExec): Option[Int] = {
-    val group = read(e.child, e.child, mutable.ArrayBuffer.empty)
+    val group = read(e.child, e.child, mutable.ArrayBuffer.empty, isNeeded = true)
     if (group.started.isEmpty || group.isFixed || group.shuffles.nonEmpty) None
     else flat(e.child.outputPartitioning).find(isSame(e.outputPartitioning, _)).map(_.numPartitions)
   }
