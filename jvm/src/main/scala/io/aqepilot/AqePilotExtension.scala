@@ -23,7 +23,7 @@ import io.aqepilot.policy.AqePilotBytes
   *   physical plan -> stages run -> a stage finishes -> re-plan:
   *      | AQE logical rule          SelectJoinDynamically   dynamic_join_selection, after Spark's own rule
   *      | stage preparation         PlannedJoins            notes what the re-plan would run; changes nothing
-  *      |   (at the first planning too) SetShufflePartitions  shuffle_partitions
+  *      |   (at first planning too) SetShufflePartitions    shuffle_partitions
   *      | cost evaluator            PolicyCostEvaluator     cost_evaluation
   *      v
   *   adopted or refused by cost -> ... -> final plan -> fates (listener)

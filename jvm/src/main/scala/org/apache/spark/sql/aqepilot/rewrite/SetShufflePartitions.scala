@@ -85,7 +85,7 @@ object SetShufflePartitions extends Rule[SparkPlan] {
       group: ShuffleGroup
   ): Option[Change] = group.started match {
     case Some(number) =>
-      if (group.needless.isEmpty && group.shuffles.forall(_.outputPartitioning.numPartitions == number)) None
+      if (group.needless.isEmpty && group.numbers.forall(_ == number)) None
       else Some(Change(group, number, None, _ => ()))
     case None =>
       val asked = ask(session, set, group)
@@ -149,8 +149,7 @@ object SetShufflePartitions extends Rule[SparkPlan] {
       plan.transformDown {
         case e: ShuffleExchangeExec if numbers.containsKey(e) =>
           val c = numbers.get(e)
-          val numbered =
-            if (e.outputPartitioning.numPartitions == c.number) e else ShuffleGroups.withNumber(e, c.number)
+          val numbered = ShuffleGroups.withNumber(e, c.number)
           c.asked.foreach(a => numbered.setTagValue(tag, a.id))
           numbered
         case e: ShuffleExchangeExec if needless.containsKey(e) => e.child

@@ -41,10 +41,13 @@ final case class ShuffleGroup(
     reader: SparkPlan
 ) {
 
-  /** Spark's number, the largest where it has not made them alike. Not the shuffle's own `numPartitions`, which
-    * makes its RDD, and samples for a range.
+  /** Spark's numbers. Never ask a shuffle for its own `numPartitions`: that makes its RDD, and runs a job to
+    * sample what a global sort reads.
     */
-  def number: Int = shuffles.map(_.outputPartitioning.numPartitions).max
+  def numbers: Seq[Int] = shuffles.map(_.outputPartitioning.numPartitions)
+
+  /** Spark's number, the largest where it has not made them alike. */
+  def number: Int = numbers.max
 
   lazy val shapes: Seq[SparkPlan] = shuffles.map(ShuffleGroups.shape)
 
@@ -77,11 +80,13 @@ object ShuffleGroups {
   }
 
   def withNumber(shuffle: ShuffleExchangeExec, number: Int): ShuffleExchangeExec =
-    ShufflePartitionings.withNumber(shuffle.outputPartitioning, number).fold(shuffle) { p =>
-      val changed = shuffle.copy(outputPartitioning = p)
-      changed.copyTagsFrom(shuffle)
-      changed
-    }
+    if (shuffle.outputPartitioning.numPartitions == number) shuffle
+    else
+      ShufflePartitionings.withNumber(shuffle.outputPartitioning, number).fold(shuffle) { p =>
+        val changed = shuffle.copy(outputPartitioning = p)
+        changed.copyTagsFrom(shuffle)
+        changed
+      }
 
   private def isSparks(e: ShuffleExchangeExec): Boolean = e.shuffleOrigin == ENSURE_REQUIREMENTS &&
     ShufflePartitionings.withNumber(e.outputPartitioning, 1).isDefined
@@ -123,7 +128,8 @@ object ShuffleGroups {
       below ++= e.children
       nothing(reader).copy(isFixed = isCounted(e.outputPartitioning))
     case s: ShuffleQueryStageExec if isCounted(s.outputPartitioning) =>
-      nothing(reader).copy(started = Some(s.shuffle.outputPartitioning.numPartitions), isFixed = !isSparks(s))
+      val number = s.shuffle.outputPartitioning.numPartitions
+      nothing(reader).copy(started = Some(number), isFixed = !isSparks(s))
     case s: QueryStageExec => nothing(reader)
     case u: UnionExec if !isNeeded || !isCounted(u.outputPartitioning) => apart(u, reader, below)
     case c: CartesianProductExec => apart(c, reader, below)
