@@ -27,5 +27,5 @@ def test_names_are_what_the_documents_promise():
 
 
 def test_an_unknown_point_lists_the_known():
-    with pytest.raises(AqePilotError, match="there are: dynamic_join_selection, cost_evaluation"):
+    with pytest.raises(AqePilotError, match=r"there are: .*dynamic_join_selection"):
         catalog.point("skew")

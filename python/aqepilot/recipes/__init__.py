@@ -22,6 +22,8 @@ _FILES = {
     "expanding_stages": {_NEWEST: "expanding_stages.toml"},
     "optimize_skewed_join": {_NEWEST: "optimize_skewed_join.toml"},
     "hot_keys": {_NEWEST: "hot_keys.toml"},
+    "initial_partition_num": {_NEWEST: "initial_partition_num.toml"},
+    "right_sized_shuffles": {_NEWEST: "right_sized_shuffles.toml"},
 }
 
 
@@ -34,6 +36,7 @@ def names() -> tuple[str, ...]:
     >>> names()[:2]
     ('dynamic_join_selection', 'demote_broadcast_hash')
     ('dynamic_join_selection', 'demote_broadcast_hash', 'optimize_skewed_join', 'hot_keys')
+'no_regret_broadcast', 'initial_partition_num', 'right_sized_shuffles')
     """
     return tuple(_FILES)
 

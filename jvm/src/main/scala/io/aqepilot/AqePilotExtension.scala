@@ -10,6 +10,7 @@ import org.apache.spark.sql.aqepilot.rewrite.{
   SelectJoinDynamically,
   StageRule
   SplitSkewedJoins
+  SetShufflePartitions
 }
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 
@@ -27,6 +28,8 @@ import io.aqepilot.policy.AqePilotBytes
   *      | stage preparation         SplitSkewedJoins        skew_join, after Spark's own rule
   *      | stage preparation         PlannedJoins            notes what the re-plan would run; changes nothing
   *      |                           FinalStage              marks the plan's root; changes nothing
+  *      |   (at first planning too) SetShufflePartitions    shuffle_partitions
+  *      | cost evaluator            PolicyCostEvaluator     cost_evaluation
   *      v
   *   adopted or refused by cost -> a stage is about to run:
   *      | stage optimizer           CoalesceShuffleReads    partition_coalescing, after Spark's own rules
@@ -44,6 +47,7 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
     extensions.injectQueryStagePrepRule(_ => PlannedJoins)
     extensions.injectQueryStagePrepRule(_ => FinalStage)
     extensions.injectQueryStageOptimizerRule(_ => StageRule())
+    extensions.injectQueryStagePrepRule(_ => SetShufflePartitions)
     extensions.injectFunction(
       (
         FunctionIdentifier(AqePilotBytes.name),

@@ -85,6 +85,12 @@ object Reason {
 
   val OutOfRange: Reason =
     Reason("OUT_OF_RANGE", "the answer's number is not one that is allowed there")
+  val GuardPartitions: Reason = Reason(
+    "GUARD_PARTITIONS",
+    "more partitions than the guard allows a policy"
+  )
+  val NotLegal: Reason =
+    Reason("NOT_LEGAL", "the changed plan would not be a valid one: Spark's was kept")
   val NotComparable: Reason = Reason(
     "NOT_COMPARABLE",
     "the other plan has no cost on the policy's scale: Spark's own costs were compared"
@@ -117,6 +123,8 @@ object Reason {
     InternalError,
     UntrackedJoin,
     OutOfRange,
+    GuardPartitions,
+    NotLegal,
     NotComparable,
     OverruledTooOften
     InvalidValue,

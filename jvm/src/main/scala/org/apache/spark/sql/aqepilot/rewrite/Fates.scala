@@ -7,6 +7,11 @@ import org.apache.spark.sql.execution.SparkPlan
 import io.aqepilot.decision.{CostEvaluationPoint, DynamicJoinSelectionPoint}
 import io.aqepilot.decision.{DynamicJoinSelectionPoint, PartitionCoalescingPoint}
 import io.aqepilot.decision.{DynamicJoinSelectionPoint, SkewJoinPoint}
+import io.aqepilot.decision.{
+  CostEvaluationPoint,
+  DynamicJoinSelectionPoint,
+  ShufflePartitionsPoint
+}
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 
 /** Each decision point's reader of fates. */
@@ -14,6 +19,7 @@ object Fates extends FateReader {
 
   private val readers: Seq[(String, FateReader)] =
     Seq(
+      ShufflePartitionsPoint.name -> ShuffleFates,
       DynamicJoinSelectionPoint.name -> JoinFates,
       CostEvaluationPoint.name -> CostFates
       PartitionCoalescingPoint.name -> CoalescingFates

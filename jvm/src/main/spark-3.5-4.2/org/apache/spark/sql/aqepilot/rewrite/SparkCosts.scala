@@ -1,7 +1,12 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator, SimpleCost, SimpleCostEvaluator}
+import org.apache.spark.sql.execution.adaptive.{
+  Cost,
+  CostEvaluator,
+  SimpleCost,
+  SimpleCostEvaluator
+}
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.CostEvaluationPoint.Weight

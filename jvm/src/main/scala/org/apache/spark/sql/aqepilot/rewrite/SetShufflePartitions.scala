@@ -1,0 +1,158 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import java.util.{Collections, IdentityHashMap, LinkedHashMap, Map => JMap}
+import java.util.concurrent.atomic.AtomicLong
+
+import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.facts.{QueryFacts, ShuffleGroupFacts}
+import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
+import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ValidateRequirements}
+
+import io.aqepilot.decision.{Reason, ShufflePartitionsPoint}
+
+/** What asking about a group of shuffles gave. */
+final private case class AskedShuffles(id: Long, asked: Asked) {
+  def number: Option[Int] = asked.enforced.map(_._2.asInstanceOf[Int])
+}
+
+/** The decision point `shuffle_partitions`: gives groups of new shuffles a policy's number of partitions.
+  *
+  * Hook: query stage preparation, at the first planning and at every re-plan, where shuffles that are not
+  * started come back with Spark's number. Answers are remembered until a fact changes. A group of which a
+  * shuffle is started keeps its number: Spark would shuffle anew what has fewer partitions than its default,
+  * and that is taken back. Each changed plan is validated with the user's own distribution; an illegal group
+  * keeps Spark's number and leaves the others theirs.
+  *
+  * A no-op without policies, and for shuffles that the user numbered.
+  */
+object SetShufflePartitions extends Rule[SparkPlan] {
+
+  private val point = ShufflePartitionsPoint
+  private val ids = new AtomicLong()
+  private val MaxRemembered = 4096
+
+  /** On the shuffles of a group that a policy gave a number: the group's id. */
+  val tag: TreeNodeTag[Long] = TreeNodeTag[Long]("aqepilot.shuffle")
+
+  private val remembered = Collections.synchronizedMap(
+    new LinkedHashMap[Any, AskedShuffles](16, 0.75f, true) {
+      override def removeEldestEntry(e: JMap.Entry[Any, AskedShuffles]): Boolean =
+        size > MaxRemembered
+    }
+  )
+
+  /** What becomes of a group: the number it gets, and how to tell. */
+  private case class Change(
+      group: ShuffleGroup,
+      number: Int,
+      asked: Option[AskedShuffles],
+      record: ((Reason, Option[String])) => Unit
+  )
+
+  override def apply(plan: SparkPlan): SparkPlan =
+    FailOpen.recover(point.name) { fault =>
+      Sessions.active.foreach(DecisionRecord.failed(_, point, fault))
+      plan
+    } {
+      lazy val set = PolicySet.of(conf)
+      if (!Health.isLive(point) || set.at(point).isEmpty) plan
+      else Sessions.active.fold(plan)(decide(_, set, plan))
+    }
+
+  private def decide(session: Sessions.Classic, set: PolicySet, plan: SparkPlan): SparkPlan = {
+    val groups = ShuffleGroups.of(plan).filterNot(_.isFixed)
+    if (groups.isEmpty) plan
+    else {
+      val changes = groups.flatMap(change(session, set, _))
+      val (legal, illegal) = validated(plan, changes)
+      legal.foreach(_.record((Reason.Applied, None)))
+      illegal.foreach(
+        _.record(
+          (Reason.NotLegal, Some("the plan needs another distribution than it would then have"))
+        )
+      )
+      changed(plan, legal)
+    }
+  }
+
+  private def change(
+      session: Sessions.Classic,
+      set: PolicySet,
+      group: ShuffleGroup
+  ): Option[Change] = group.started match {
+    case Some(number) =>
+      if (group.needless.isEmpty && group.numbers.forall(_ == number)) None
+      else Some(Change(group, number, None, _ => ()))
+    case None =>
+      val asked = ask(session, set, group)
+      asked._1.number match {
+        case Some(number) => Some(Change(group, number, Some(asked._1), asked._2))
+        case None         =>
+          asked._2((Reason.NullAnswer, None))
+          None
+      }
+  }
+
+  /** The answers, and what writes them into the record if they are new. */
+  private def ask(session: Sessions.Classic, set: PolicySet, group: ShuffleGroup) = {
+    val sc = session.sparkContext
+    val executionId = QueryFacts.executionId(sc)
+    val facts = ShuffleGroupFacts.of(group, conf)
+    val key = (sc.applicationId, executionId, set, QueryFacts.conf(conf), facts, group.shapes)
+    val known = if (executionId.isDefined) remembered.get(key) else null
+    if (known != null) (known, (_: (Reason, Option[String])) => ())
+    else {
+      val asked = AskedShuffles(
+        ids.incrementAndGet(),
+        Asking.of(session, set, point, executionId)(facts.row(sc, conf, executionId))
+      )
+      if (executionId.isDefined) remembered.put(key, asked)
+      def record(outcome: (Reason, Option[String])): Unit = FailOpen("record", ()) {
+        val subject = Subject(
+          s"${ShuffleFates.Subject}${asked.id}",
+          s"shuffle-${asked.id}",
+          tables = Some(ShuffleGroupFacts.tables(group)),
+          sparkAnswer = Some(group.number.toString),
+          sparkStrategy = Some(ShuffleFates.strategy(group.number))
+        )
+        DecisionRecord.write(session, point, executionId, subject, asked.asked, outcome)
+      }
+      (asked, (o: (Reason, Option[String])) => record(o))
+    }
+  }
+
+  private def validated(plan: SparkPlan, changes: Seq[Change]): (Seq[Change], Seq[Change]) =
+    if (changes.isEmpty || isLegal(changed(plan, changes))) (changes, Nil)
+    else
+      changes.foldLeft((Seq.empty[Change], Seq.empty[Change])) { case ((legal, illegal), c) =>
+        if (isLegal(changed(plan, legal :+ c))) (legal :+ c, illegal) else (legal, illegal :+ c)
+      }
+
+  private def isLegal(plan: SparkPlan): Boolean = ValidateRequirements.validate(
+    plan,
+    RequiredDistribution.current.getOrElse(UnspecifiedDistribution)
+  )
+
+  private def changed(plan: SparkPlan, changes: Seq[Change]): SparkPlan = {
+    val numbers = new IdentityHashMap[SparkPlan, Change]()
+    val needless = new IdentityHashMap[SparkPlan, Change]()
+    changes.foreach { c =>
+      c.group.shuffles.foreach(numbers.put(_, c))
+      c.group.needless.foreach(needless.put(_, c))
+    }
+    if (numbers.isEmpty) plan
+    else
+      plan.transformDown {
+        case e: ShuffleExchangeExec if numbers.containsKey(e) =>
+          val c = numbers.get(e)
+          val numbered = ShuffleGroups.withNumber(e, c.number)
+          c.asked.foreach(a => numbered.setTagValue(tag, a.id))
+          numbered
+        case e: ShuffleExchangeExec if needless.containsKey(e) => e.child
+      }
+  }
+}
