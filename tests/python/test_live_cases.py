@@ -31,8 +31,6 @@ def test_case(spark: SparkSession, point: str, case: dict[str, Any]) -> None:
     )
 
 
-def text(value: Any) -> Any:
-    """A word as it is, a struct as the JSON that the record has."""
 def text(value: Any) -> str | None:
     """A word as it is, a struct's fields as the JSON that the record has."""
     return json.dumps(value, separators=(",", ":")) if isinstance(value, dict) else value

@@ -165,7 +165,7 @@ def test_of_two_policies_the_first_answer_holds(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("named_struct('target_bytes', 0)", "INVALID_VALUE"),
+        ("named_struct('target_bytes', 0)", "OUT_OF_RANGE"),
         ("named_struct('target_bytes', 1)", "GUARD_TARGET_BYTES"),
         ("named_struct('min_partitions', 100001)", "GUARD_PARTITIONS"),
         ("named_struct('keep', true, 'min_partitions', 4)", "CONTRADICTION"),

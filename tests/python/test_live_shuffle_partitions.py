@@ -174,7 +174,7 @@ def test_the_users_repartition_is_kept(
     assert_same_rows(executed(df).rows, expected.rows)
     assert df.rdd.getNumPartitions() == count == int(re.search(r"\((\d+), k", sql)[1])
     if "16" in sql:
-        assert {d.reason for d in decisions(spark)} == {"NOT_LEGAL"}
+        assert {d.reason for d in decisions(spark)} == {"DISTRIBUTION_BROKEN"}
 
 
 def test_a_bucketed_table_gives_the_number(

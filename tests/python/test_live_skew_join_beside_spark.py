@@ -165,8 +165,8 @@ def test_a_policy_that_fails_leaves_sparks_plan(
     [
         (struct(left_target_bytes=1), "GUARD_PARTITIONS"),
         (struct(max_splits=1000000), "GUARD_PARTITIONS"),
-        (struct(skew_factor="double('NaN')"), "NOT_POSITIVE"),
-        (struct(right_threshold_bytes=0), "NOT_POSITIVE"),
+        (struct(skew_factor="double('NaN')"), "OUT_OF_RANGE"),
+        (struct(right_threshold_bytes=0), "OUT_OF_RANGE"),
         (struct(left_splits="array(2)"), "WRONG_LENGTH"),
     ],
 )

@@ -8,9 +8,9 @@ import org.apache.spark.sql.aqepilot.rewrite.{
   PlannedJoins,
   RequiredDistribution,
   SelectJoinDynamically,
+  SetShufflePartitions,
+  SplitSkewedJoins,
   StageRule
-  SplitSkewedJoins
-  SetShufflePartitions
 }
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 
@@ -25,10 +25,10 @@ import io.aqepilot.policy.AqePilotBytes
   *      | after the planner         RequiredDistribution    keeps the user's repartition in mind; changes nothing
   *   physical plan -> stages run -> a stage finishes -> re-plan:
   *      | AQE logical rule          SelectJoinDynamically   dynamic_join_selection, after Spark's own rule
-  *      | stage preparation         SplitSkewedJoins        skew_join, after Spark's own rule
-  *      | stage preparation         PlannedJoins            notes what the re-plan would run; changes nothing
+  *      | stage preparation         SetShufflePartitions    shuffle_partitions, at first planning too
+  *      |                           SplitSkewedJoins        skew_join, after Spark's own rule
+  *      |                           PlannedJoins            notes what the re-plan would run; changes nothing
   *      |                           FinalStage              marks the plan's root; changes nothing
-  *      |   (at first planning too) SetShufflePartitions    shuffle_partitions
   *      | cost evaluator            PolicyCostEvaluator     cost_evaluation
   *      v
   *   adopted or refused by cost -> a stage is about to run:
@@ -43,11 +43,11 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
     extensions.injectPlannerStrategy(_ => JoinIdentity)
     extensions.injectQueryPostPlannerStrategyRule(_ => RequiredDistribution)
     extensions.injectRuntimeOptimizerRule(_ => SelectJoinDynamically)
+    extensions.injectQueryStagePrepRule(_ => SetShufflePartitions)
     extensions.injectQueryStagePrepRule(_ => SplitSkewedJoins)
     extensions.injectQueryStagePrepRule(_ => PlannedJoins)
     extensions.injectQueryStagePrepRule(_ => FinalStage)
     extensions.injectQueryStageOptimizerRule(_ => StageRule())
-    extensions.injectQueryStagePrepRule(_ => SetShufflePartitions)
     extensions.injectFunction(
       (
         FunctionIdentifier(AqePilotBytes.name),

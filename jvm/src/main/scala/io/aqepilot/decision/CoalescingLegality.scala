@@ -55,7 +55,7 @@ object CoalescingLegality {
     if (!answer.sizes && answer.localRead.isEmpty && answer.keep.isEmpty) {
       Verdict(None, Reason.NullAnswer)
     } else if (notPositive.isDefined) {
-      refused(Reason.InvalidValue, notPositive.get)
+      refused(Reason.OutOfRange, notPositive.get)
     } else if (answer.keep.contains(true) && answer.sizes) {
       refused(
         Reason.Contradiction,

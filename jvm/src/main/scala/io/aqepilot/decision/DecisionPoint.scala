@@ -87,10 +87,10 @@ object DecisionPoints {
   val all: Seq[DecisionPoint] = Seq(
     ShufflePartitionsPoint,
     DynamicJoinSelectionPoint,
-    CostEvaluationPoint
+    SkewJoinPoint,
+    CostEvaluationPoint,
+    PartitionCoalescingPoint
   )
-  val all: Seq[DecisionPoint] = Seq(DynamicJoinSelectionPoint, PartitionCoalescingPoint)
-  val all: Seq[DecisionPoint] = Seq(DynamicJoinSelectionPoint, SkewJoinPoint)
 
   val names: Seq[String] = all.map(_.name)
 

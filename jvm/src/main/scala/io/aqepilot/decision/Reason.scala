@@ -29,8 +29,6 @@ object Reason {
     "GUARD_PARTITIONS",
     "the answer asks for more partitions or tasks than spark.aqepilot.guard.max_partitions allows"
   )
-  val NotPositive: Reason =
-    Reason("NOT_POSITIVE", "a number in the answer is zero, negative, NaN or infinite")
   val WrongLength: Reason =
     Reason("WRONG_LENGTH", "an array in the answer has not one element for each partition")
   val OneMapper: Reason = Reason(
@@ -63,14 +61,8 @@ object Reason {
     "UNTRACKED_JOIN",
     "the join came into being while the query ran, so the user's hints on it are not known"
   )
-  val InvalidValue: Reason =
-    Reason("INVALID_VALUE", "a number in the answer is zero, negative or otherwise out of range")
   val Contradiction: Reason =
     Reason("CONTRADICTION", "fields of the answer exclude each other")
-  val GuardPartitions: Reason = Reason(
-    "GUARD_PARTITIONS",
-    "the answer could make more partitions or tasks than the guard lets a policy make"
-  )
   val GuardTargetBytes: Reason =
     Reason("GUARD_TARGET_BYTES", "the target size is smaller than a policy may ask for")
   val SourceSize: Reason = Reason(
@@ -82,15 +74,10 @@ object Reason {
     "the plan as decided would not be distributed as an operator or the query's author needs it: the " +
       "incoming plan was kept"
   )
-
-  val OutOfRange: Reason =
-    Reason("OUT_OF_RANGE", "the answer's number is not one that is allowed there")
-  val GuardPartitions: Reason = Reason(
-    "GUARD_PARTITIONS",
-    "more partitions than the guard allows a policy"
+  val OutOfRange: Reason = Reason(
+    "OUT_OF_RANGE",
+    "a number in the answer is zero, negative, NaN or otherwise not one that is allowed there"
   )
-  val NotLegal: Reason =
-    Reason("NOT_LEGAL", "the changed plan would not be a valid one: Spark's was kept")
   val NotComparable: Reason = Reason(
     "NOT_COMPARABLE",
     "the other plan has no cost on the policy's scale: Spark's own costs were compared"
@@ -111,7 +98,6 @@ object Reason {
     GuardBroadcastRows,
     GuardHashBuildBytes,
     GuardPartitions,
-    NotPositive,
     WrongLength,
     OneMapper,
     ExtraShuffle,
@@ -123,13 +109,9 @@ object Reason {
     InternalError,
     UntrackedJoin,
     OutOfRange,
-    GuardPartitions,
-    NotLegal,
     NotComparable,
-    OverruledTooOften
-    InvalidValue,
+    OverruledTooOften,
     Contradiction,
-    GuardPartitions,
     GuardTargetBytes,
     SourceSize,
     DistributionBroken

@@ -11,7 +11,7 @@ object SkewLegality {
     val decision = SkewDecision.of(answer)
     def refused(reason: Reason)(detail: String) = Verdict(None, reason, Some(detail))
     notPositive(decision)
-      .map(refused(Reason.NotPositive))
+      .map(refused(Reason.OutOfRange))
       .orElse(wrongLength(decision, facts).map(refused(Reason.WrongLength)))
       .orElse(notAdmitted(decision, facts).map(refused(Reason.NotAdmitted)))
       .orElse(tooMany(decision, facts, guards).map(refused(Reason.GuardPartitions)))

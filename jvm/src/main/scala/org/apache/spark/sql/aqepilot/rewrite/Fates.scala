@@ -4,13 +4,12 @@ import org.apache.spark.sql.aqepilot.FailOpen
 import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
 
-import io.aqepilot.decision.{CostEvaluationPoint, DynamicJoinSelectionPoint}
-import io.aqepilot.decision.{DynamicJoinSelectionPoint, PartitionCoalescingPoint}
-import io.aqepilot.decision.{DynamicJoinSelectionPoint, SkewJoinPoint}
 import io.aqepilot.decision.{
   CostEvaluationPoint,
   DynamicJoinSelectionPoint,
-  ShufflePartitionsPoint
+  PartitionCoalescingPoint,
+  ShufflePartitionsPoint,
+  SkewJoinPoint
 }
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 
@@ -21,10 +20,10 @@ object Fates extends FateReader {
     Seq(
       ShufflePartitionsPoint.name -> ShuffleFates,
       DynamicJoinSelectionPoint.name -> JoinFates,
-      CostEvaluationPoint.name -> CostFates
+      SkewJoinPoint.name -> SkewFates,
+      CostEvaluationPoint.name -> CostFates,
       PartitionCoalescingPoint.name -> CoalescingFates
     )
-    Seq(DynamicJoinSelectionPoint.name -> JoinFates, SkewJoinPoint.name -> SkewFates)
 
   override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] =
     readers.flatMap { case (point, reader) =>
