@@ -83,6 +83,25 @@ def test_a_shuffle_is_split_where_every_join_above_it_admits_it(
         assert len(read.left or []) == PARTITIONS + 2 * (2 ** len(may) - 1)
 
 
+def test_the_parts_of_three_shuffles_are_coalesced_alike(
+    skewed_tables: SparkSession, executed: Run, plain: Any
+) -> None:
+    spark = skewed_tables
+    skewed.settings(spark, skewed.OFF, {"spark.sql.adaptive.coalescePartitions.enabled": "true"})
+    sql = checksum(CASES["stages"][0]["sql"])
+    with plain(spark):
+        before = executed(spark.sql(sql))
+    enforce(spark, split(["l"], 3))
+    df = spark.sql(sql)
+    after = executed(df)
+    assert_same_rows(after.rows, before.rows)
+    assert splits(df) == {"l": {2: 3, 5: 3}}
+    read = [specs for each in plans.reads(df) for specs in each if specs]
+    assert len(read) == 3
+    assert {len(specs) for specs in read} == {len(read[0])}
+    assert len(read[0]) < PARTITIONS + 4
+
+
 def test_can_split_is_a_fact(skewed_tables: SparkSession, executed: Run) -> None:
     spark = skewed_tables
     skewed.settings(spark, skewed.OFF)

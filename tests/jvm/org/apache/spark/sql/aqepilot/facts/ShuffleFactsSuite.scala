@@ -16,6 +16,13 @@ class ShuffleFactsSuite extends AnyFunSuite {
     }
   }
 
+  test("percentiles are the nearest rank") {
+    val facts = ShuffleFacts.of((1 to 200).map(_.toLong).reverse.toArray)
+    assert((facts.p90, facts.p99) === ((Some(180L), Some(198L))))
+    assert(ShuffleFacts.of(Array(7L)).p99 === Some(7L))
+    assert(ShuffleFacts.of(Array.empty[Long]).p90 === None)
+  }
+
   test("the sizes that the facts are made of stay in their order") {
     val sizes = Array(3L, 1L, 2L)
     ShuffleFacts.of(sizes)
