@@ -193,7 +193,7 @@ def test_the_guard_counts_the_tasks(skewed_tables: SparkSession, executed: Run) 
     assert last(spark).reason == "GUARD_PARTITIONS"
 
 
-def test_a_split_that_takes_a_shuffle_is_left_to_spark(
+def test_a_split_that_takes_a_shuffle_needs_force(
     skewed_tables: SparkSession, executed: Run, plain: Any
 ) -> None:
     spark = skewed_tables
@@ -202,18 +202,33 @@ def test_a_split_that_takes_a_shuffle_is_left_to_spark(
     with plain(spark):
         before = executed(spark.sql(sql))
     parts = "transform(left.bytes_by_partition_id, b -> 2)"
-    for force, reason in (("false", "EXTRA_SHUFFLE"), ("true", "NEEDS_COST_EVALUATOR")):
-        enforce(spark, struct(left_splits=parts, force=force))
-        assert executed(spark.sql(sql)).plan == before.plan
-        assert (last(spark).reason, last(spark).applied) == (reason, False)
-    skewed.settings(spark, {"spark.sql.adaptive.forceOptimizeSkewedJoin": "true"})
-    for force in ("null", "true"):
+    enforce(spark, struct(left_splits=parts, force="false"))
+    assert executed(spark.sql(sql)).plan == before.plan
+    assert (last(spark).reason, last(spark).applied) == ("EXTRA_SHUFFLE", False)
+    for theirs, force in (("false", "true"), ("true", "null"), ("true", "true")):
+        skewed.settings(spark, {"spark.sql.adaptive.forceOptimizeSkewedJoin": theirs})
         enforce(spark, struct(left_splits=parts, force=force))
         df = spark.sql(sql)
         after = executed(df)
         assert_same_rows(after.rows, before.rows)
         assert set(plans.reads(df)[0].splits()[0].values()) == {2}
         assert (last(spark).reason, last(spark).fate) == ("APPLIED", "adopted")
+
+
+def test_force_needs_a_cost_evaluator_that_lets_it_pass(
+    skewed_tables: SparkSession, executed: Run, plain: Any
+) -> None:
+    """A session that unsets ours has Spark's own."""
+    spark = skewed_tables
+    skewed.settings(spark, skewed.OFF)
+    spark.conf.unset("spark.sql.adaptive.customCostEvaluatorClass")
+    sql = QUERIES["aggregate on the key"]
+    with plain(spark):
+        before = executed(spark.sql(sql))
+    parts = "transform(left.bytes_by_partition_id, b -> 2)"
+    enforce(spark, struct(left_splits=parts, force="true"))
+    assert executed(spark.sql(sql)).plan == before.plan
+    assert (last(spark).reason, last(spark).applied) == ("NEEDS_COST_EVALUATOR", False)
 
 
 def test_hot_keys_splits_up_to_the_map_tasks(skewed_tables: SparkSession, executed: Run) -> None:

@@ -40,6 +40,9 @@ object CostEvaluatorInstall {
       CostEvaluator.instantiate(_, running)
     )
 
+  /** Whether the adaptive plans of a session are compared by [[PolicyCostEvaluator]]. */
+  def isOurs(conf: SQLConf): Boolean = conf.getConf(setting).contains(ours)
+
   /** Why the point is off in a session. */
   def reasonOff(point: DecisionPoint, conf: SQLConf): Option[String] =
     if (point != CostEvaluationPoint) None

@@ -41,6 +41,7 @@ final class JoinState(val id: Long, val userHint: JoinHint) {
     forced = true
     JoinState.anyForced = true
   }
+
   val skew = new SkewState
 }
 

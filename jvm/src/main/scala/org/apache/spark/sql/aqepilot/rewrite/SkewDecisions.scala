@@ -55,6 +55,7 @@ final private class SkewDecisions(
         lazy val guards = Guardrails.of(conf, session.sparkContext)
         new SkewSplit(plan, stage, splits(asked), asked.exists(isForced), guards).outcome
       }
+    if (outcome.reason == Reason.Applied) asked.filter(isForced).foreach(_._2.force())
     val planned = outcome.plan.collect { case j: ShuffledJoin => j }
     asked.foreach { case (_, state, of) =>
       val join = planned.find(j => JoinState.of(j).contains(state))

@@ -160,10 +160,11 @@ final private class SkewSplit(
 /** Whether AQE's cost evaluator would let a plan pass that has more shuffles for the sake of a split. */
 private object ExtraShuffles {
 
-  /** Spark's own evaluator does so for all joins of a query when it is told to, and no other one is there. */
+  /** Ours does so for the joins that are forced, Spark's own for all joins of a query when it is told to. */
   def areAccepted: Boolean = {
     val conf = SQLConf.get
-    conf.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN) &&
-    conf.getConf(SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS).isEmpty
+    CostEvaluatorInstall.isOurs(conf) ||
+    (conf.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN) &&
+      conf.getConf(SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS).isEmpty)
   }
 }
