@@ -25,8 +25,8 @@ import io.aqepilot.policy.AqePilotBytes
   *      | after the planner         RequiredDistribution    keeps the user's repartition in mind; changes nothing
   *   physical plan -> stages run -> a stage finishes -> re-plan:
   *      | AQE logical rule          SelectJoinDynamically   dynamic_join_selection, after Spark's own rule
-  *      | stage preparation         SetShufflePartitions    shuffle_partitions, at first planning too
-  *      |                           SplitSkewedJoins        skew_join, after Spark's own rule
+  *      | stage preparation         SplitSkewedJoins        skew_join, after Spark's own rule
+  *      |                           SetShufflePartitions    shuffle_partitions, at first planning too
   *      |                           PlannedJoins            notes what the re-plan would run; changes nothing
   *      |                           FinalStage              marks the plan's root; changes nothing
   *      | cost evaluator            PolicyCostEvaluator     cost_evaluation
@@ -43,8 +43,8 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
     extensions.injectPlannerStrategy(_ => JoinIdentity)
     extensions.injectQueryPostPlannerStrategyRule(_ => RequiredDistribution)
     extensions.injectRuntimeOptimizerRule(_ => SelectJoinDynamically)
-    extensions.injectQueryStagePrepRule(_ => SetShufflePartitions)
     extensions.injectQueryStagePrepRule(_ => SplitSkewedJoins)
+    extensions.injectQueryStagePrepRule(_ => SetShufflePartitions)
     extensions.injectQueryStagePrepRule(_ => PlannedJoins)
     extensions.injectQueryStagePrepRule(_ => FinalStage)
     extensions.injectQueryStageOptimizerRule(_ => StageRule())

@@ -48,7 +48,11 @@ object ShufflePartitionsPoint extends DecisionPoint {
             "statistics the product of its sides; null when Spark has none"
         ),
         fact("max_size_in_bytes", LongType, "the same of the largest of them"),
-        fact("row_count", LongType, "Spark's estimate of the rows in all of them; null when it has none"),
+        fact(
+          "row_count",
+          LongType,
+          "Spark's estimate of the rows in all of them; null when it has none"
+        ),
         fact(
           "input_bytes",
           LongType,
@@ -60,7 +64,11 @@ object ShufflePartitionsPoint extends DecisionPoint {
           LongType,
           "uncompressed bytes of the finished stages beneath; null when there are none"
         ),
-        fact("tables", ArrayType(StringType), "names of the tables or files beneath, in plan order"),
+        fact(
+          "tables",
+          ArrayType(StringType),
+          "names of the tables or files beneath, in plan order"
+        ),
         fact(
           "feeds",
           ArrayType(StringType),

@@ -44,7 +44,8 @@ object SkewLegality {
   private def notAdmitted(d: SkewDecision, facts: FactsRow): Option[String] = {
     val joinType = facts.string("join.type").getOrElse("?")
     val canSplit = sides.filter(side => facts.isTrue(s"$side.can_split"))
-    def cannot(what: String) = s"the $what of this $joinType join cannot be split without wrong rows"
+    def cannot(what: String) =
+      s"the $what of this $joinType join cannot be split without wrong rows"
     if (canSplit.isEmpty) Some(cannot("partitions"))
     else
       both(d).collectFirst {

@@ -40,7 +40,9 @@ class PartitionPartsSuite extends AnyFunSuite {
       assert(from.length === math.max(1, math.min(parts, sizes.count(_ > 0))))
       val groups = from.toSeq.zip(from.drop(1).toSeq :+ sizes.length)
       if (from.length > 1)
-        groups.foreach { case (i, j) => assert(sizes.slice(i, j).sum > 0, sizes.toSeq -> from.toSeq) }
+        groups.foreach { case (i, j) =>
+          assert(sizes.slice(i, j).sum > 0, sizes.toSeq -> from.toSeq)
+        }
     }
   }
 }

@@ -133,17 +133,17 @@ object ShuffleGroupFacts {
   }
 
   private def word(plan: SparkPlan): Option[String] = plan match {
-    case _: BaseAggregateExec                           => Some("AGGREGATE")
-    case _: BaseJoinExec                                => Some("JOIN")
-    case _: WindowExecBase                              => Some("WINDOW")
-    case s: SortExec if s.global                        => Some("SORT")
-    case _: GenerateExec                                => Some("GENERATE")
-    case _: ExpandExec                                  => Some("EXPAND")
-    case _: EvalPythonExec                              => Some("PYTHON")
-    case _: BaseLimitExec                               => Some("LIMIT")
-    case _: UnionExec                                   => Some("UNION")
-    case _: WriteFilesExec | _: DataWritingCommandExec  => Some("WRITE")
-    case p if p.nodeName.contains("Pandas")             => Some("PYTHON")
-    case _                                              => None
+    case _: BaseAggregateExec                          => Some("AGGREGATE")
+    case _: BaseJoinExec                               => Some("JOIN")
+    case _: WindowExecBase                             => Some("WINDOW")
+    case s: SortExec if s.global                       => Some("SORT")
+    case _: GenerateExec                               => Some("GENERATE")
+    case _: ExpandExec                                 => Some("EXPAND")
+    case _: EvalPythonExec                             => Some("PYTHON")
+    case _: BaseLimitExec                              => Some("LIMIT")
+    case _: UnionExec                                  => Some("UNION")
+    case _: WriteFilesExec | _: DataWritingCommandExec => Some("WRITE")
+    case p if p.nodeName.contains("Pandas")            => Some("PYTHON")
+    case _                                             => None
   }
 }

@@ -131,7 +131,7 @@ object CoalesceGroups {
   private def readsApart(plan: SparkPlan): Boolean = plan match {
     case union: UnionExec => SparkUnions.readsApart(union)
     case _: CartesianProductExec | _: BroadcastHashJoinExec | _: BroadcastNestedLoopJoinExec => true
-    case _                                                                                  => false
+    case _ => false
   }
 
   /** Each finished shuffle that a plan reads, with the node that reads it. */
@@ -155,6 +155,6 @@ object CoalesceGroups {
   def replace(plan: SparkPlan, reads: Map[Int, SparkPlan]): SparkPlan = plan match {
     case AQEShuffleReadExec(s: ShuffleQueryStageExec, _) => reads.getOrElse(s.id, plan)
     case s: ShuffleQueryStageExec                        => reads.getOrElse(s.id, plan)
-    case other => other.mapChildren(replace(_, reads))
+    case other                                           => other.mapChildren(replace(_, reads))
   }
 }

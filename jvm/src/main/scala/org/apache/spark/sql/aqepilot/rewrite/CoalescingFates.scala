@@ -27,9 +27,9 @@ object CoalescingFates extends FateReader with AdaptiveSparkPlanHelper {
       applied.map { d =>
         val strategy = found.get(d.subject.get)
         val fate = strategy match {
-          case None                                  => Fate.Superseded
+          case None                                   => Fate.Superseded
           case Some(s) if d.sparkStrategy.contains(s) => Fate.NoChange
-          case Some(_)                               => Fate.Adopted
+          case Some(_)                                => Fate.Adopted
         }
         AqePilotFate(d.decisionId, fate.code, strategy)
       }

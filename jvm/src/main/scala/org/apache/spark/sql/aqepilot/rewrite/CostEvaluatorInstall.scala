@@ -50,6 +50,7 @@ object CostEvaluatorInstall {
       conf.getConf(setting) match {
         case Some(`ours`) => None
         case Some(own)    => Some(s"the session's own ${setting.key}=$own stays")
-        case None => Some("the session was made before the extension was applied, or unset " + setting.key)
+        case None         =>
+          Some("the session was made before the extension was applied, or unset " + setting.key)
       }
 }

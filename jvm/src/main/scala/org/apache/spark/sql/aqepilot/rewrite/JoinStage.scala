@@ -23,11 +23,7 @@ import org.apache.spark.sql.execution.{
 }
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, Exchange}
-import org.apache.spark.sql.execution.joins.{
-  ShuffledHashJoinExec,
-  ShuffledJoin,
-  SortMergeJoinExec
-}
+import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
 
 /** A finished shuffle that a join reads.
   *
@@ -150,8 +146,8 @@ object JoinStage {
         visit(join.right, join, isLeft = false, canSplit && canSplitRight(join.joinType))
       case AQEShuffleReadExec(s: ShuffleQueryStageExec, read) =>
         shuffle(s, Some(read), above, isLeft, canSplit)
-      case s: ShuffleQueryStageExec => shuffle(s, None, above, isLeft, canSplit)
-      case _: Exchange              => waits = true
+      case s: ShuffleQueryStageExec         => shuffle(s, None, above, isLeft, canSplit)
+      case _: Exchange                      => waits = true
       case u: UnaryExecNode if keepsRows(u) => visit(u.child, above, isLeft, canSplit)
       case _                                => fits = false
     }
@@ -170,9 +166,9 @@ object JoinStage {
 
     /** Whether it may be done again in each task that reads the same partition. */
     private def keepsRows(plan: UnaryExecNode): Boolean = plan match {
-      case _: SortExec                  => true
+      case _: SortExec                    => true
       case _: ProjectExec | _: FilterExec => plan.expressions.forall(_.deterministic)
-      case _                            => false
+      case _                              => false
     }
   }
 }

@@ -72,7 +72,10 @@ object SetShufflePartitions extends Rule[SparkPlan] {
       legal.foreach(_.record((Reason.Applied, None)))
       illegal.foreach(
         _.record(
-          (Reason.DistributionBroken, Some("the plan needs another distribution than it would then have"))
+          (
+            Reason.DistributionBroken,
+            Some("the plan needs another distribution than it would then have")
+          )
         )
       )
       changed(plan, legal)

@@ -23,9 +23,9 @@ object ShuffleFates extends FateReader with AdaptiveSparkPlanHelper {
     decisions.filter(_.applied).map { d =>
       val found = d.subject.map(_.stripPrefix(Subject).toLong).flatMap(ran.get)
       val fate = found match {
-        case None                                 => Fate.Superseded
+        case None                                   => Fate.Superseded
         case Some(n) if d.sparkStrategy.contains(n) => Fate.NoChange
-        case Some(_)                              => Fate.Adopted
+        case Some(_)                                => Fate.Adopted
       }
       AqePilotFate(d.decisionId, fate.code, found)
     }

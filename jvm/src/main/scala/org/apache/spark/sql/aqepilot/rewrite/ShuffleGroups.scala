@@ -130,10 +130,10 @@ object ShuffleGroups {
     case s: ShuffleQueryStageExec if isCounted(s.outputPartitioning) =>
       val number = s.shuffle.outputPartitioning.numPartitions
       nothing(reader).copy(started = Some(number), isFixed = !isSparks(s))
-    case s: QueryStageExec => nothing(reader)
+    case s: QueryStageExec                                             => nothing(reader)
     case u: UnionExec if !isNeeded || !isCounted(u.outputPartitioning) => apart(u, reader, below)
-    case c: CartesianProductExec => apart(c, reader, below)
-    case leaf if leaf.children.isEmpty =>
+    case c: CartesianProductExec                                       => apart(c, reader, below)
+    case leaf if leaf.children.isEmpty                                 =>
       nothing(reader).copy(isFixed = isCounted(leaf.outputPartitioning))
     case other =>
       other.children

@@ -18,7 +18,13 @@ import io.aqepilot.decision.{FactsRow, Reason, SideSplits, SkewDecision, SkewJoi
   * @param number
   *   counts the askings of this join
   */
-final case class AskedSkew(key: Any, number: Int, asked: Asked, built: SkewLayout, strategy: String) {
+final case class AskedSkew(
+    key: Any,
+    number: Int,
+    asked: Asked,
+    built: SkewLayout,
+    strategy: String
+) {
 
   val facts: FactsRow = new FactsRow(SkewJoinPoint.facts, asked.facts)
 

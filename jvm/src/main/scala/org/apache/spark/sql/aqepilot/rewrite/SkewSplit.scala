@@ -2,11 +2,7 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.execution.{
-  RemoveRedundantSorts,
-  ShufflePartitionSpec,
-  SparkPlan
-}
+import org.apache.spark.sql.execution.{RemoveRedundantSorts, ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.execution.exchange.{
   ENSURE_REQUIREMENTS,
   ShuffleExchangeExec,
@@ -130,9 +126,8 @@ final private class SkewSplit(
   private val bare: SparkPlan = if (isSplit) stage.reading(None) else stage.root
 
   /** The plan without what Spark's own rule did here, the shuffles that it took for it included. */
-  private lazy val undone: SparkPlan = {
+  private lazy val undone: SparkPlan =
     if (isSplit) withoutNeedless(replaced(plan, stage.root, bare)) else plan
-  }
 
   private def withoutNeedless(plan: SparkPlan): SparkPlan =
     plan

@@ -23,7 +23,9 @@ object SplitSkewedJoins extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = failingOpen(plan) {
     lazy val set = PolicySet.of(conf)
-    if (!Health.isLive(point) || set.at(point).isEmpty || !plan.exists(_.isInstanceOf[ShuffledJoin]))
+    if (
+      !Health.isLive(point) || set.at(point).isEmpty || !plan.exists(_.isInstanceOf[ShuffledJoin])
+    )
       plan
     else Sessions.active.fold(plan)(split(_, set, plan))
   }

@@ -14,9 +14,9 @@ object ShufflePartitionings {
 
   /** The same with another number; None where the number is not free (a single partition, round robin). */
   def withNumber(of: Partitioning, number: Int): Option[Partitioning] = of match {
-    case p: HashPartitioning  => Some(p.copy(numPartitions = number))
-    case p: RangePartitioning => Some(p.copy(numPartitions = number))
+    case p: HashPartitioning          => Some(p.copy(numPartitions = number))
+    case p: RangePartitioning         => Some(p.copy(numPartitions = number))
     case p: NullAwareHashPartitioning => Some(p.copy(numPartitions = number))
-    case _                    => None
+    case _                            => None
   }
 }
