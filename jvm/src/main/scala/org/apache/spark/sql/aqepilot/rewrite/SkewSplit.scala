@@ -114,7 +114,7 @@ final private class SkewSplit(
   }
 
   private def required(now: Option[Seq[Seq[ShufflePartitionSpec]]]): SkewOutcome = {
-    val redone = replaced(undone, bare, stage.reading(now))
+    val redone = if (now.isEmpty) undone else replaced(undone, bare, stage.reading(now))
     lazy val mended = RequiredDistribution.ensureRequirements(redone)
     lazy val added = shuffles(mended) - shuffles(undone)
     if (isValid(redone)) SkewOutcome(redone, Reason.Applied, detail(now))
