@@ -28,7 +28,7 @@ QUERIES = {
     "right outer": "SELECT l.k, l.v, r.w FROM l RIGHT JOIN r ON l.k = r.k",
     "full outer": "SELECT l.k, l.v, r.w FROM l FULL JOIN r ON l.k = r.k",
     "hash": "SELECT /*+ SHUFFLE_HASH(r) */ l.k, l.v, r.w FROM l JOIN r ON l.k = r.k",
-    "aggregate on the key": "SELECT l.k, count(*) FROM l JOIN r ON l.k = r.k GROUP BY l.k",
+    "aggregate on the key": "SELECT l.k, max(l.v) FROM l JOIN r ON l.k = r.k GROUP BY l.k",
     "aggregate on another": "SELECT r.n, count(*) FROM l JOIN r ON l.k = r.k GROUP BY r.n",
     "window on the key": "SELECT l.k, row_number() OVER (PARTITION BY l.k ORDER BY r.n, l.v) AS i "
     "FROM l JOIN r ON l.k = r.k",
