@@ -145,6 +145,10 @@ def aqepilot_demo_parser():
     return _parser()
 
 
+BENCH = (ROOT / "bench" / "__main__.py").read_text("utf-8")
+BENCH_PARTS = re.findall(r'"(\w+)"', re.search(r"^PARTS = \((.*?)\)", BENCH, re.M)[1])
+
+
 def test_command_lines_name_commands_options_and_targets_that_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
     seen = set()
@@ -153,8 +157,11 @@ def test_command_lines_name_commands_options_and_targets_that_exist():
         if program == "make":
             for word in words:
                 assert word in targets or re.match(r"(ARGS|SPARK|PYTHON|SUITE|TESTS)=", word), word
-                if word.startswith("ARGS="):
-                    aqepilot_demo_parser().parse_args(shlex.split(word.removeprefix("ARGS=")))
+                given = shlex.split(word.removeprefix("ARGS="))
+                if word.startswith("ARGS=") and "bench" in words:
+                    assert set(given) <= set(BENCH_PARTS)
+                elif word.startswith("ARGS="):
+                    aqepilot_demo_parser().parse_args(given)
         elif program == "aqepilot":
             name, *rest = words
             own = rest[: rest.index("--")] if "--" in rest else rest
