@@ -2,14 +2,18 @@ package org.apache.spark.sql.aqepilot.facts
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BaseGenericInternalRow, GenericInternalRow}
+import org.apache.spark.sql.internal.SQLConf
 
 /** A row whose values are computed when they are first read: a query waits for the facts that its policies
   * read, and for no others.
+  *
+  * They are computed under the settings under which the row was made: a policy is evaluated under others.
   *
   * Not thread-safe. Holds what its values are computed from: keep a [[copy]], not the row.
   */
 final class LazyRow(values: Array[() => Any]) extends BaseGenericInternalRow {
 
+  private val conf = SQLConf.get
   private val computed = new Array[Any](values.length)
   private val isComputed = new Array[Boolean](values.length)
 
@@ -17,7 +21,7 @@ final class LazyRow(values: Array[() => Any]) extends BaseGenericInternalRow {
 
   override protected def genericGet(ordinal: Int): Any = {
     if (!isComputed(ordinal)) {
-      computed(ordinal) = values(ordinal)()
+      computed(ordinal) = SQLConf.withExistingConf(conf)(values(ordinal)())
       isComputed(ordinal) = true
     }
     computed(ordinal)

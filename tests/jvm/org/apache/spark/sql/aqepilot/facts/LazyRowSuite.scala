@@ -1,0 +1,55 @@
+package org.apache.spark.sql.aqepilot.facts
+
+import org.apache.spark.sql.internal.SQLConf
+import org.scalatest.funsuite.AnyFunSuite
+
+class LazyRowSuite extends AnyFunSuite {
+
+  private def partitions(n: Int): SQLConf = {
+    val conf = new SQLConf
+    conf.setConfString("spark.sql.shuffle.partitions", n.toString)
+    conf
+  }
+
+  test("a value is computed when it is read, once") {
+    var computed = 0
+    val row = LazyRow(
+      () => 1L,
+      () => {
+        computed += 1
+        2L
+      }
+    )
+    assert(row.getLong(0) === 1L && computed === 0)
+    assert(row.getLong(1) === 2L && !row.isNullAt(1) && computed === 1)
+  }
+
+  test("values are computed under the settings that the row was made under, nested ones too") {
+    val row = SQLConf.withExistingConf(partitions(7)) {
+      LazyRow(
+        () => SQLConf.get.numShufflePartitions,
+        () => LazyRow(() => SQLConf.get.numShufflePartitions)
+      )
+    }
+    SQLConf.withExistingConf(partitions(9)) {
+      assert(row.getInt(0) === 7)
+      assert(row.getStruct(1, 1).getInt(0) === 7)
+      assert(SQLConf.get.numShufflePartitions === 9)
+    }
+  }
+
+  test("a copy has every value and computes nothing more") {
+    var computed = 0
+    val row = LazyRow(
+      () => null,
+      () =>
+        LazyRow { () =>
+          computed += 1
+          3L
+        }
+    )
+    val copy = row.copy()
+    assert(copy.isNullAt(0) && copy.getStruct(1, 1).getLong(0) === 3L && computed === 1)
+    assert(!copy.getStruct(1, 1).isInstanceOf[LazyRow])
+  }
+}
