@@ -1,7 +1,7 @@
 package io.aqepilot
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
-import org.apache.spark.sql.aqepilot.{SqlFunctions, Start}
+import org.apache.spark.sql.aqepilot.{Health, SqlFunctions, Start}
 import org.apache.spark.sql.aqepilot.rewrite.{
   FinalStage,
   JoinIdentity,
@@ -41,7 +41,8 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
 
   override def apply(extensions: SparkSessionExtensions): Unit = Start {
     extensions.injectPlannerStrategy(_ => JoinIdentity)
-    extensions.injectQueryPostPlannerStrategyRule(_ => RequiredDistribution)
+    if (Health.missing(RequiredDistribution.needs).isEmpty)
+      extensions.injectQueryPostPlannerStrategyRule(_ => RequiredDistribution)
     extensions.injectRuntimeOptimizerRule(_ => SelectJoinDynamically)
     extensions.injectQueryStagePrepRule(_ => SplitSkewedJoins)
     extensions.injectQueryStagePrepRule(_ => SetShufflePartitions)
