@@ -11,6 +11,36 @@ object CommonFacts {
   private[decision] def group(name: String, meaning: String, fields: StructField*): StructField =
     fact(name, StructType(fields), meaning)
 
+  private[decision] val tables: StructField =
+    fact("tables", ArrayType(StringType), "names of the tables or files beneath, in plan order")
+
+  private[decision] val joinType: StructField = fact(
+    "type",
+    StringType,
+    "INNER, CROSS, LEFT OUTER, RIGHT OUTER, FULL OUTER, LEFT SEMI, LEFT ANTI or EXISTENCE"
+  )
+
+  /** The sizes of finished shuffles' partitions.
+    *
+    * @param ofEach
+    *   what the size of one partition is
+    */
+  private[decision] def sizes(ofEach: String): Seq[StructField] = Seq(
+    fact("bytes_by_partition_id", ArrayType(LongType), ofEach),
+    fact(
+      "bytes_are_exact",
+      BooleanType,
+      "false above spark.shuffle.minNumPartitionsToHighlyCompress partitions, where Spark reports " +
+        "averages for small blocks"
+    ),
+    fact("shuffle_bytes", LongType, "sum of bytes_by_partition_id"),
+    fact("max_bytes", LongType, "largest of bytes_by_partition_id"),
+    fact("median_bytes", LongType, "median of bytes_by_partition_id, at least 1 (Utils.median)")
+  )
+
+  private[decision] val sizesOfOne: Seq[StructField] =
+    sizes("shuffle bytes (compressed) of each partition, as MapOutputStatistics has them")
+
   val query: StructField = group(
     "query",
     "the query that is being planned",

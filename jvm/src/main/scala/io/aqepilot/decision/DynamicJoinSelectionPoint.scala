@@ -52,7 +52,7 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
 
   private def sideFields: Seq[StructField] = Seq(
     fact("is_left", BooleanType, "whether it is the join's left side"),
-    fact("tables", ArrayType(StringType), "names of the tables or files beneath, in plan order"),
+    CommonFacts.tables,
     fact("is_finished", BooleanType, "whether its shuffle has run, with statistics"),
     fact(
       "is_plain_stage",
@@ -64,21 +64,8 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
     fact("size_in_bytes", LongType, "rows' size, uncompressed, bytes; measured for a plain stage"),
     fact("row_count", LongType, "rows; measured for a plain stage, null when not known"),
     fact("num_partitions", IntegerType, "partitions of the shuffle"),
-    fact("num_mappers", IntegerType, "map tasks that wrote the shuffle"),
-    fact(
-      "bytes_by_partition_id",
-      ArrayType(LongType),
-      "shuffle bytes (compressed) of each partition, as MapOutputStatistics has them"
-    ),
-    fact(
-      "bytes_are_exact",
-      BooleanType,
-      "false above spark.shuffle.minNumPartitionsToHighlyCompress partitions, where Spark reports " +
-        "averages for small blocks"
-    ),
-    fact("shuffle_bytes", LongType, "sum of bytes_by_partition_id"),
-    fact("max_bytes", LongType, "largest of bytes_by_partition_id"),
-    fact("median_bytes", LongType, "median of bytes_by_partition_id, at least 1 (Utils.median)"),
+    fact("num_mappers", IntegerType, "map tasks that wrote the shuffle")
+  ) ++ CommonFacts.sizesOfOne ++ Seq(
     fact("non_empty_ratio", DoubleType, "share of the partitions that are not empty, 0 to 1"),
     fact("can_broadcast", BooleanType, "whether the join type lets this side be broadcast"),
     fact(
@@ -97,11 +84,7 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
         "join",
         "the join",
         fact("id", LongType, "stable for the life of the query, unique in the driver"),
-        fact(
-          "type",
-          StringType,
-          "INNER, CROSS, LEFT OUTER, RIGHT OUTER, FULL OUTER, LEFT SEMI, LEFT ANTI or EXISTENCE"
-        ),
+        CommonFacts.joinType,
         fact("key_count", IntegerType, "number of equality keys"),
         fact("key_types", ArrayType(StringType), "SQL types of the keys, e.g. bigint"),
         fact(

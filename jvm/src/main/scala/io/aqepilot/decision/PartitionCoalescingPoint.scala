@@ -67,6 +67,18 @@ object PartitionCoalescingPoint extends DecisionPoint {
   override val answerMeaning: String =
     "the values of Spark's own settings for this group of shuffles"
 
+  private def shuffleFields: Seq[StructField] = Seq(
+    CommonFacts.tables,
+    fact("num_partitions", IntegerType, "partitions of each shuffle"),
+    fact("num_mappers", IntegerType, "map tasks that wrote the shuffles, all together")
+  ) ++ CommonFacts.sizes(
+    "shuffle bytes (compressed) of each partition, summed over the shuffles"
+  ) ++ Seq(
+    fact("non_empty_ratio", DoubleType, "share of the partitions that are not empty, 0 to 1"),
+    fact("row_count", LongType, "rows; null when not known"),
+    fact("size_in_bytes", LongType, "rows' size, uncompressed, bytes")
+  )
+
   override val facts: StructType = StructType(
     Seq(
       CommonFacts.query,
@@ -116,38 +128,7 @@ object PartitionCoalescingPoint extends DecisionPoint {
           "shuffle bytes of all groups of the stage: Spark shares its minimum number among them"
         )
       ),
-      group(
-        "shuffle",
-        "the group's shuffles, taken together",
-        fact(
-          "tables",
-          ArrayType(StringType),
-          "names of the tables or files beneath, in plan order"
-        ),
-        fact("num_partitions", IntegerType, "partitions of each shuffle"),
-        fact("num_mappers", IntegerType, "map tasks that wrote the shuffles, all together"),
-        fact(
-          "bytes_by_partition_id",
-          ArrayType(LongType),
-          "shuffle bytes (compressed) of each partition, summed over the shuffles"
-        ),
-        fact(
-          "bytes_are_exact",
-          BooleanType,
-          "false above spark.shuffle.minNumPartitionsToHighlyCompress partitions, where Spark " +
-            "reports averages for small blocks"
-        ),
-        fact("shuffle_bytes", LongType, "sum of bytes_by_partition_id"),
-        fact("max_bytes", LongType, "largest of bytes_by_partition_id"),
-        fact(
-          "median_bytes",
-          LongType,
-          "median of bytes_by_partition_id, at least 1 (Utils.median)"
-        ),
-        fact("non_empty_ratio", DoubleType, "share of the partitions that are not empty, 0 to 1"),
-        fact("row_count", LongType, "rows; null when not known"),
-        fact("size_in_bytes", LongType, "rows' size, uncompressed, bytes")
-      ),
+      group("shuffle", "the group's shuffles, taken together", shuffleFields: _*),
       group(
         "spark",
         "what Spark's own rules made of the group",

@@ -166,7 +166,7 @@ object Problem {
     SettingUnknown -> "a spark.aqepilot.* setting that does not exist",
     WrongSparkJar -> "the jar was built for another Spark minor: all points are off",
     TwoJars -> "more than one aqepilot jar is on the class path",
-    PointOff -> "a decision point is off, because this Spark lacks what it needs",
+    PointOff -> "a decision point that a policy is for is off, because this Spark lacks what it needs",
     GuardLoosened -> "a session asks for a looser guard rail than was submitted: ignored"
   )
 }

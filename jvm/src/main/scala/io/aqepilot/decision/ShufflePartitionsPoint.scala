@@ -64,11 +64,7 @@ object ShufflePartitionsPoint extends DecisionPoint {
           LongType,
           "uncompressed bytes of the finished stages beneath; null when there are none"
         ),
-        fact(
-          "tables",
-          ArrayType(StringType),
-          "names of the tables or files beneath, in plan order"
-        ),
+        CommonFacts.tables,
         fact(
           "feeds",
           ArrayType(StringType),

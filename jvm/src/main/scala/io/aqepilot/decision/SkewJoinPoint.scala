@@ -23,27 +23,14 @@ object SkewJoinPoint extends DecisionPoint {
       "stage have run, and again when a fact has changed"
 
   private def sideFields: Seq[StructField] = Seq(
-    fact("tables", ArrayType(StringType), "names of the tables or files beneath, in plan order"),
+    CommonFacts.tables,
     fact("num_partitions", IntegerType, "partitions of the shuffle"),
     fact(
       "num_mappers",
       IntegerType,
       "map tasks that wrote the shuffle: a partition has no more parts than these"
-    ),
-    fact(
-      "bytes_by_partition_id",
-      ArrayType(LongType),
-      "shuffle bytes (compressed) of each partition, as MapOutputStatistics has them"
-    ),
-    fact(
-      "bytes_are_exact",
-      BooleanType,
-      "false above spark.shuffle.minNumPartitionsToHighlyCompress partitions, where Spark reports " +
-        "averages for small blocks"
-    ),
-    fact("shuffle_bytes", LongType, "sum of bytes_by_partition_id"),
-    fact("max_bytes", LongType, "largest of bytes_by_partition_id"),
-    fact("median_bytes", LongType, "median of bytes_by_partition_id, at least 1 (Utils.median)"),
+    )
+  ) ++ CommonFacts.sizesOfOne ++ Seq(
     fact("p90_bytes", LongType, "90th percentile of bytes_by_partition_id (nearest rank)"),
     fact("p99_bytes", LongType, "99th percentile of bytes_by_partition_id (nearest rank)"),
     fact("non_empty_ratio", DoubleType, "share of the partitions that are not empty, 0 to 1"),
@@ -63,11 +50,7 @@ object SkewJoinPoint extends DecisionPoint {
         "join",
         "the join",
         fact("id", LongType, "stable for the life of the query, unique in the driver"),
-        fact(
-          "type",
-          StringType,
-          "INNER, CROSS, LEFT OUTER, RIGHT OUTER, FULL OUTER, LEFT SEMI, LEFT ANTI or EXISTENCE"
-        ),
+        CommonFacts.joinType,
         fact(
           "strategy",
           StringType,

@@ -85,7 +85,10 @@ object Health {
       need.method.forall(m => c.getMethods.exists(_.getName == m))
     }.getOrElse(false)
 
-  def problems: Seq[Problem] = {
+  /** @param set
+    *   a point that is off is a problem where these have a policy for it
+    */
+  def problems(set: PolicySet): Seq[Problem] = {
     val twoJars =
       if (jars.size < 2) Nil
       else
@@ -97,7 +100,10 @@ object Health {
         )
     val points = wrongJar match {
       case Some(why) => Seq(Problem(Problem.WrongSparkJar, why))
-      case None => off.toSeq.map { case (p, why) => Problem(Problem.PointOff, s"$p is off: $why") }
+      case None      => off.toSeq.filter(p => set.policies.exists(_.point.name == p._1)).map {
+          case (p, why) =>
+            Problem(Problem.PointOff, s"$p is off: $why")
+        }
     }
     twoJars ++ points
   }

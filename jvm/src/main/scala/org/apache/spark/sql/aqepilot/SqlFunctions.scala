@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.aqepilot.log.DecisionLog
 import org.apache.spark.sql.aqepilot.rewrite.CostEvaluatorInstall
-import org.apache.spark.sql.catalyst.{FunctionIdentifier, InternalRow}
+import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{
   AttributeReference,
   Cast,
@@ -218,8 +218,9 @@ private object Status {
     val session = Sessions.active
     val conf = org.apache.spark.sql.internal.SQLConf.get
     val set = PolicySet.of(conf)
-    val problems = Health.problems ++ AqePilotConf.problems(conf.getAllConfs) ++ set.problems ++
-      session.toSeq.flatMap(s => Guardrails.problems(conf, s.sparkContext))
+    val problems =
+      Health.problems(set) ++ AqePilotConf.problems(conf.getAllConfs) ++ set.problems ++
+        session.toSeq.flatMap(s => Guardrails.problems(conf, s.sparkContext))
     val mode = conf.getConfString(AqePilotConf.Mode.key, AqePilotConf.Mode.default.get)
     Seq(
       row("version", "aqepilot", Health.build.version),

@@ -40,7 +40,7 @@ object Start extends Logging {
     val set = submitted
       .get(AqePilotConf.Policies.key)
       .fold(PolicySet.empty)(p => PolicySet.load(AqePilotConf.splitNames(p), submitted.get))
-    val problems = Health.problems ++ AqePilotConf.problems(submitted) ++ set.problems
+    val problems = Health.problems(set) ++ AqePilotConf.problems(submitted) ++ set.problems
     problems.foreach(p => FailOpen.warnOnce(s"${p.code}: ${p.message}"))
     PolicyNews.warn(set)
     DecisionLog.get(sc)

@@ -59,7 +59,7 @@ object QueryFacts {
       c.getConf(SQLConf.ADAPTIVE_OPTIMIZE_SKEWS_IN_REBALANCE_PARTITIONS_ENABLED),
       c.getConf(SQLConf.ADAPTIVE_REBALANCE_PARTITIONS_SMALL_PARTITION_FACTOR),
       c.getConf(SQLConf.SKEW_JOIN_ENABLED),
-      skewFactor(c),
+      c.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR),
       c.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD),
       c.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN),
       c.preferSortMergeJoin,
@@ -68,9 +68,6 @@ object QueryFacts {
       SparkJoinRules.conversionEnabled(c).getOrElse(null)
     )
   )
-
-  private def skewFactor(c: SQLConf): Double =
-    c.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR).toString.toDouble // an Int in old patches
 
   def cluster(sc: SparkContext): InternalRow = new GenericInternalRow(
     Array[Any](

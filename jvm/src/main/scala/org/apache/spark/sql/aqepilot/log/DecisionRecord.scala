@@ -83,11 +83,16 @@ object DecisionRecord {
     else asked.verdicts.foreach { case (a, v) => log.decided(event(Some(a), v)) }
   }
 
-  /** A fault of ours: the plan that came in was kept. */
-  def failed(session: Sessions.Classic, point: DecisionPoint, fault: Throwable): Unit =
-    FailOpen("record", ())(
-      undecided(session, point, Reason.InternalError, FailOpen.short(fault), None)
-    )
+  /** Keeps a fault of ours at a point away from the query, which goes on with `otherwise`, and records it. */
+  def failingOpen[T](point: DecisionPoint, otherwise: => T)(body: => T): T =
+    FailOpen.recover(point.name) { fault =>
+      Sessions.active.foreach { session =>
+        FailOpen("record", ())(
+          undecided(session, point, Reason.InternalError, FailOpen.short(fault), None)
+        )
+      }
+      otherwise
+    }(body)
 
   /** Nobody could be asked. Recorded once for each execution, point and reason. */
   def undecided(

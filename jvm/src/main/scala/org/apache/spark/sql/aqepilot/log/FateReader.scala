@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot.log
 
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
+import org.apache.spark.sql.aqepilot.Mode
 import org.apache.spark.sql.execution.SparkPlan
 
 /** Says what became of decisions, from the plan that was executed in the end. */
@@ -14,4 +15,13 @@ trait FateReader {
     *   all of this execution, in order, without their facts
     */
   def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate]
+
+  /** Whether a decision on a join, or its like, is the last one there: the same answer again shares its fate. */
+  final protected def stands(decisions: Seq[AqePilotDecision]): AqePilotDecision => Boolean = {
+    val latest = decisions
+      .filter(d => d.joinId.isDefined && d.mode == Mode.Enforce.name)
+      .groupBy(d => (d.joinId, d.side))
+      .map { case (of, there) => of -> there.maxBy(_.decisionId) }
+    d => latest.get((d.joinId, d.side)).exists(l => l.applied && l.answer == d.answer)
+  }
 }

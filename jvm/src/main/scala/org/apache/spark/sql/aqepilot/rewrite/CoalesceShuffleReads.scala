@@ -29,10 +29,7 @@ object CoalesceShuffleReads extends Rule[SparkPlan] with AQEShuffleReadRule {
   override def supportedShuffleOrigins: Seq[ShuffleOrigin] = CoalesceGroups.origins
 
   override def apply(plan: SparkPlan): SparkPlan =
-    FailOpen.recover(point.name) { fault =>
-      Sessions.active.foreach(DecisionRecord.failed(_, point, fault))
-      plan
-    } {
+    DecisionRecord.failingOpen(point, plan) {
       lazy val set = PolicySet.of(conf)
       if (
         !Health.isLive(point) || !plan.exists(_.isInstanceOf[ShuffleQueryStageExec]) ||

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.Mode
 import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
@@ -28,15 +27,11 @@ object JoinFates extends FateReader with AdaptiveSparkPlanHelper {
           state <- JoinState.of(p)
         } yield state.id -> ((strategy, state))
       }.toMap
-      val latest = decisions
-        .filter(d => d.joinId.isDefined && d.mode == Mode.Enforce.name)
-        .groupBy(d => (d.joinId, d.side))
-        .map { case (of, ofSide) => of -> ofSide.maxBy(_.decisionId) }
+      val isLast = stands(decisions)
       applied.map { d =>
         val found = joins.get(d.joinId.get)
         val fate =
-          if (!latest.get((d.joinId, d.side)).exists(l => l.applied && l.answer == d.answer))
-            Fate.Superseded
+          if (!isLast(d)) Fate.Superseded
           else found.fold(Fate.Superseded) { case (strategy, state) => fateOf(d, strategy, state) }
         AqePilotFate(d.decisionId, fate.code, found.map(_._1))
       }

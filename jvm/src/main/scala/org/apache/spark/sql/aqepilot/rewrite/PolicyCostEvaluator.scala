@@ -41,10 +41,7 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
       val comparison = begun
       begun = None
       comparison.fold(own) { c =>
-        c.order = FailOpen.recover(point.name) { fault =>
-          Sessions.active.foreach(DecisionRecord.failed(_, point, fault))
-          Option.empty[Int]
-        }(order(c, plan, own))
+        c.order = DecisionRecord.failingOpen(point, Option.empty[Int])(order(c, plan, own))
         new ComparedCost(c, own, isCurrent = false)
       }
     }

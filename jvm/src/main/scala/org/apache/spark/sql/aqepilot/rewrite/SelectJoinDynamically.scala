@@ -21,7 +21,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{DynamicJoinSelectionPoint, JoinLegality, Reason}
+import io.aqepilot.decision.{DynamicJoinSelectionPoint, JoinLegality}
 import io.aqepilot.decision.DynamicJoinSelectionPoint._
 
 /** What asking about one side gave.
@@ -57,10 +57,7 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
   private val point = DynamicJoinSelectionPoint
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    FailOpen.recover(point.name) { fault =>
-      Sessions.active.foreach(DecisionRecord.failed(_, point, fault))
-      plan
-    } {
+    DecisionRecord.failingOpen(point, plan) {
       lazy val set = PolicySet.of(conf)
       if (!Health.isLive(point) || (set.at(point).isEmpty && !JoinState.anyOverridden)) plan
       else

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import java.util.{Collections, IdentityHashMap, LinkedHashMap, Map => JMap}
+import java.util.{Collections, IdentityHashMap, WeakHashMap}
+import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
@@ -9,7 +10,7 @@ import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
 import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{QueryExecution, SQLExecution, SparkPlan}
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ValidateRequirements}
 
 import io.aqepilot.decision.{Reason, ShufflePartitionsPoint}
@@ -33,17 +34,20 @@ object SetShufflePartitions extends Rule[SparkPlan] {
 
   private val point = ShufflePartitionsPoint
   private val ids = new AtomicLong()
-  private val MaxRemembered = 4096
 
   /** On the shuffles of a group that a policy gave a number: the group's id. */
   val tag: TreeNodeTag[Long] = TreeNodeTag[Long]("aqepilot.shuffle")
 
-  private val remembered = Collections.synchronizedMap(
-    new LinkedHashMap[Any, AskedShuffles](16, 0.75f, true) {
-      override def removeEldestEntry(e: JMap.Entry[Any, AskedShuffles]): Boolean =
-        size > MaxRemembered
-    }
-  )
+  private type Answers = ConcurrentHashMap[Any, AskedShuffles]
+
+  /** The answers of each query, gone with it. */
+  private val answersOf =
+    Collections.synchronizedMap(new WeakHashMap[QueryExecution, Answers]())
+
+  /** None outside an execution (`df.rdd`, `explain`). */
+  private def remembered(executionId: Option[Long]): Option[Answers] = executionId
+    .flatMap(id => Option(SQLExecution.getQueryExecution(id)))
+    .map(answersOf.computeIfAbsent(_, _ => new Answers))
 
   /** What becomes of a group: the number it gets, and how to tell. */
   private case class Change(
@@ -54,10 +58,7 @@ object SetShufflePartitions extends Rule[SparkPlan] {
   )
 
   override def apply(plan: SparkPlan): SparkPlan =
-    FailOpen.recover(point.name) { fault =>
-      Sessions.active.foreach(DecisionRecord.failed(_, point, fault))
-      plan
-    } {
+    DecisionRecord.failingOpen(point, plan) {
       lazy val set = PolicySet.of(conf)
       if (!Health.isLive(point) || set.at(point).isEmpty) plan
       else Sessions.active.fold(plan)(decide(_, set, plan))
@@ -105,15 +106,16 @@ object SetShufflePartitions extends Rule[SparkPlan] {
     val sc = session.sparkContext
     val executionId = QueryFacts.executionId(sc)
     val facts = ShuffleGroupFacts.of(group, conf)
-    val key = (sc.applicationId, executionId, set, QueryFacts.conf(conf), facts, group.shapes)
-    val known = if (executionId.isDefined) remembered.get(key) else null
+    val key = (set, QueryFacts.conf(conf), facts, group.shapes)
+    val answers = remembered(executionId)
+    val known = answers.map(_.get(key)).orNull
     if (known != null) (known, (_: (Reason, Option[String])) => ())
     else {
       val asked = AskedShuffles(
         ids.incrementAndGet(),
         Asking.of(session, set, point, executionId)(facts.row(sc, conf, executionId))
       )
-      if (executionId.isDefined) remembered.put(key, asked)
+      answers.foreach(_.put(key, asked))
       def record(outcome: (Reason, Option[String])): Unit = FailOpen("record", ()) {
         val subject = Subject(
           s"${ShuffleFates.Subject}${asked.id}",

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.Mode
 import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
@@ -23,14 +22,10 @@ object SkewFates extends FateReader with AdaptiveSparkPlanHelper {
       val joins = collectWithSubqueries(plan) { case j: ShuffledJoin => j }
         .flatMap(j => JoinState.of(j).map(state => state.id -> ((j, state))))
         .toMap
-      val latest = decisions
-        .filter(d => d.joinId.isDefined && d.mode == Mode.Enforce.name)
-        .groupBy(_.joinId)
-        .map { case (join, of) => join -> of.maxBy(_.decisionId) }
+      val isLast = stands(decisions)
       applied.map { d =>
         val found = joins.get(d.joinId.get)
-        val stands = latest.get(d.joinId).exists(l => l.applied && l.answer == d.answer)
-        val fate = if (stands) found.fold(Fate.Superseded) { case (join, state) =>
+        val fate = if (isLast(d)) found.fold(Fate.Superseded) { case (join, state) =>
           fateOf(SkewLayout.of(join), state.skew)
         }
         else Fate.Superseded

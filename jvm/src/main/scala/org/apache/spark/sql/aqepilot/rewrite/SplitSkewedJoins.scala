@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.{FailOpen, Health, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.{Health, PolicySet, Sessions}
 import org.apache.spark.sql.aqepilot.facts.JoinFacts
 import org.apache.spark.sql.aqepilot.log.DecisionRecord
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -21,7 +21,7 @@ object SplitSkewedJoins extends Rule[SparkPlan] {
 
   private val point = SkewJoinPoint
 
-  override def apply(plan: SparkPlan): SparkPlan = failingOpen(plan) {
+  override def apply(plan: SparkPlan): SparkPlan = DecisionRecord.failingOpen(point, plan) {
     lazy val set = PolicySet.of(conf)
     if (
       !Health.isLive(point) || set.at(point).isEmpty || !plan.exists(_.isInstanceOf[ShuffledJoin])
@@ -38,14 +38,11 @@ object SplitSkewedJoins extends Rule[SparkPlan] {
     }
     stages.flatMap(s => JoinState.of(s.root)).foldLeft(plan) { (current, root) =>
       JoinStage.in(current).find(s => JoinState.of(s.root).contains(root)).fold(current) { stage =>
-        failingOpen(current)(new SkewDecisions(session, set, current, stage).decided)
+        DecisionRecord.failingOpen(
+          point,
+          current
+        )(new SkewDecisions(session, set, current, stage).decided)
       }
     }
   }
-
-  private def failingOpen(plan: SparkPlan)(body: => SparkPlan): SparkPlan =
-    FailOpen.recover(point.name) { fault =>
-      Sessions.active.foreach(DecisionRecord.failed(_, point, fault))
-      plan
-    }(body)
 }
