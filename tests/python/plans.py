@@ -46,11 +46,11 @@ class Join(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """How a shuffled join reads its two shuffles, task by task.
+    """How a join reads its shuffles, task by task.
 
     Attributes:
         left: A text for each task: ``3`` is all of partition 3, ``3-5`` are 3 to 5, ``3[0,2)`` is
-            what map tasks 0 and 1 wrote of it. Null for a plain shuffle, or none.
+            what map tasks 0 and 1 wrote of it. Null for a plain shuffle, a broadcast, or none.
         right: The same.
     """
 
@@ -95,11 +95,12 @@ def strategies(df: DataFrame) -> list[str]:
 
 
 def reads(df: DataFrame) -> list[Reads]:
-    """Returns how the shuffled joins of a query that has been collected read, root first."""
+    """Returns how the equi-joins of a query that has been collected read, root first."""
+    names = ("SortMergeJoinExec", "ShuffledHashJoinExec", "BroadcastHashJoinExec")
     return [
         Reads(_specs(node.left()), _specs(node.right()))
         for _, node in _walk(_executed_plan(df))
-        if _class(node) in ("SortMergeJoinExec", "ShuffledHashJoinExec")
+        if _class(node) in names
     ]
 
 
@@ -175,7 +176,7 @@ def _join(node: Any) -> Join:
     if name in ("ShuffledHashJoin", "BroadcastHashJoin", "BroadcastNestedLoopJoin"):
         build = f" {node.buildSide().toString()}"
     kind = "Cross" if name == "CartesianProduct" else node.joinType().toString()
-    skewed = name in ("SortMergeJoin", "ShuffledHashJoin") and node.isSkewJoin()
+    skewed = str(node.nodeName()).endswith("(skew=true)")
     return Join(name + build, kind, _tables(node.left()), _tables(node.right()), skewed)
 
 

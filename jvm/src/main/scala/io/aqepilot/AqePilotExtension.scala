@@ -5,6 +5,7 @@ import org.apache.spark.sql.aqepilot.{Health, SqlFunctions, Start}
 import org.apache.spark.sql.aqepilot.rewrite.{
   FinalStage,
   JoinIdentity,
+  MatchingReads,
   PlannedJoins,
   RequiredDistribution,
   SelectJoinDynamically,
@@ -33,6 +34,7 @@ import io.aqepilot.policy.AqePilotBytes
   *      v
   *   adopted or refused by cost -> a stage is about to run:
   *      | stage optimizer           CoalesceShuffleReads    partition_coalescing, after Spark's own rules
+  *      |                           MatchingReads           a split join's sides are read alike, or in whole
   *      v
   *   ... -> final plan -> fates (listener)
   * }}}
@@ -49,6 +51,7 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
     extensions.injectQueryStagePrepRule(_ => PlannedJoins)
     extensions.injectQueryStagePrepRule(_ => FinalStage)
     extensions.injectQueryStageOptimizerRule(_ => StageRule())
+    extensions.injectQueryStageOptimizerRule(_ => MatchingReads)
     extensions.injectFunction(
       (
         FunctionIdentifier(AqePilotBytes.name),

@@ -78,6 +78,10 @@ object Reason {
     "OUT_OF_RANGE",
     "a number in the answer is zero, negative, NaN or otherwise not one that is allowed there"
   )
+  val LocalReadAlreadySplits: Reason = Reason(
+    "LOCAL_READ_ALREADY_SPLITS",
+    "a broadcast join's streamed side is read where it was written, which splits its partitions anyway"
+  )
   val NotComparable: Reason = Reason(
     "NOT_COMPARABLE",
     "the other plan has no cost on the policy's scale: Spark's own costs were compared"
@@ -109,6 +113,7 @@ object Reason {
     InternalError,
     UntrackedJoin,
     OutOfRange,
+    LocalReadAlreadySplits,
     NotComparable,
     OverruledTooOften,
     Contradiction,

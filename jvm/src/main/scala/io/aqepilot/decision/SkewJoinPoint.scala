@@ -19,8 +19,8 @@ object SkewJoinPoint extends DecisionPoint {
     "how the large partitions of a join are split, so that several tasks share them"
 
   override val asked: String =
-    "for each sort-merge or shuffled hash join that reads a shuffle directly, once all shuffles of its " +
-      "stage have run, and again when a fact has changed"
+    "for each sort-merge, shuffled hash or broadcast hash join that reads a shuffle directly, once all " +
+      "shuffles and broadcasts of its stage have run, and again when a fact has changed"
 
   private def sideFields: Seq[StructField] = Seq(
     CommonFacts.tables,
@@ -54,24 +54,31 @@ object SkewJoinPoint extends DecisionPoint {
         fact(
           "strategy",
           StringType,
-          "SortMergeJoin, ShuffledHashJoin BuildLeft or ShuffledHashJoin BuildRight"
+          "SortMergeJoin, or ShuffledHashJoin or BroadcastHashJoin with BuildLeft or BuildRight"
         ),
         fact("key_count", IntegerType, "number of equality keys"),
         fact("has_condition", BooleanType, "whether there is a condition beside the equality keys"),
         fact(
           "shuffles",
           IntegerType,
-          "shuffles that the joins of this stage read together; Spark's own rule splits where it is 2"
+          "shuffles that the joins of this stage read together; Spark's own rule splits where it is 2, and " +
+            "from 4.2 on where a broadcast join's streamed side is the only one"
+        ),
+        fact(
+          "is_read_locally",
+          BooleanType,
+          "whether Spark will read a broadcast join's streamed side where it was written, each task some of " +
+            "one map task's output (spark.sql.adaptive.localShuffleReader.enabled): no partition is one task's"
         )
       ),
       group(
         "left",
-        "the shuffle that is the join's left side; null facts when another join is",
+        "the shuffle that is the join's left side; null facts when another join or a broadcast is",
         sideFields: _*
       ),
       group(
         "right",
-        "the shuffle that is the join's right side; null facts when another join is",
+        "the shuffle that is the join's right side; null facts when another join or a broadcast is",
         sideFields: _*
       ),
       group(

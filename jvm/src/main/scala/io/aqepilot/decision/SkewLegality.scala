@@ -13,6 +13,7 @@ object SkewLegality {
     notPositive(decision)
       .map(refused(Reason.OutOfRange))
       .orElse(wrongLength(decision, facts).map(refused(Reason.WrongLength)))
+      .orElse(readLocally(decision, facts).map(refused(Reason.LocalReadAlreadySplits)))
       .orElse(notAdmitted(decision, facts).map(refused(Reason.NotAdmitted)))
       .orElse(tooMany(decision, facts, guards).map(refused(Reason.GuardPartitions)))
       .getOrElse(Verdict(Some(answer), Reason.Applied))
@@ -40,6 +41,13 @@ object SkewLegality {
         s"${side}_splits has ${s.length} elements and the $side side has $there"
       }
     }.headOption
+
+  private def readLocally(d: SkewDecision, facts: FactsRow): Option[String] =
+    if (!facts.isTrue("join.is_read_locally") || d.isSparks(facts)) None
+    else
+      Some(
+        "Spark reads the streamed side where it was written, each task some of one map task's output"
+      )
 
   private def notAdmitted(d: SkewDecision, facts: FactsRow): Option[String] = {
     val joinType = facts.string("join.type").getOrElse("?")

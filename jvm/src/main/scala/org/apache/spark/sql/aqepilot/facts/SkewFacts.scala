@@ -5,22 +5,25 @@ import org.apache.spark.sql.aqepilot.rewrite.{JoinState, JoinStrategy, SkewLayou
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeArrayData}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
-import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.internal.SQLConf
 
 /** The facts of `skew_join`, in the order of its schema.
   *
   * @param shuffles
   *   how many the join's stage reads
+  * @param isReadLocally
+  *   whether Spark will read the only one of them where it was written
   * @param built
   *   what Spark's own rule has made of the join
   */
 final class SkewFacts(
     state: JoinState,
-    join: ShuffledJoin,
+    join: BaseJoinExec,
     left: Option[StageShuffle],
     right: Option[StageShuffle],
     shuffles: Int,
+    isReadLocally: Boolean,
     built: SkewLayout
 ) {
 
@@ -33,7 +36,8 @@ final class SkewFacts(
       QueryFacts.string(JoinStrategy.of(join).orNull),
       join.leftKeys.length,
       join.condition.isDefined,
-      shuffles
+      shuffles,
+      isReadLocally
     )
   )
 

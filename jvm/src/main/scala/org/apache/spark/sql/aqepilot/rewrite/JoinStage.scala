@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot.rewrite
 import scala.collection.mutable
 
 import org.apache.spark.MapOutputStatistics
+import org.apache.spark.sql.catalyst.optimizer.BuildRight
 import org.apache.spark.sql.catalyst.plans.{
   Cross,
   ExistenceJoin,
@@ -21,9 +22,19 @@ import org.apache.spark.sql.execution.{
   SparkPlan,
   UnaryExecNode
 }
-import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.adaptive.{
+  AQEShuffleReadExec,
+  BroadcastQueryStageExec,
+  ShuffleQueryStageExec
+}
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, Exchange}
-import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
+import org.apache.spark.sql.execution.joins.{
+  BaseJoinExec,
+  BroadcastHashJoinExec,
+  ShuffledHashJoinExec,
+  ShuffledJoin,
+  SortMergeJoinExec
+}
 
 /** A finished shuffle that a join reads.
   *
@@ -37,14 +48,15 @@ import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin,
 final case class StageShuffle(
     stage: ShuffleQueryStageExec,
     read: Option[Seq[ShufflePartitionSpec]],
-    join: ShuffledJoin,
+    join: BaseJoinExec,
     isLeft: Boolean,
     canSplit: Boolean
 ) {
   val stats: MapOutputStatistics = stage.mapStats.get
 }
 
-/** The shuffled joins that run in one stage, down to the shuffles that they read: two for one join.
+/** The joins that run in one stage, down to the shuffles that they read: two for a shuffled join, the streamed
+  * side's for a broadcast join.
   *
   * A part of a shuffle's partition is joined with the same partition of every other shuffle here. That gives the
   * right rows if at each join above the shuffle, its side may be split: a row of that side must find all its
@@ -52,14 +64,17 @@ final case class StageShuffle(
   * distribution checked by Spark.
   */
 final class JoinStage(
-    val root: ShuffledJoin,
-    val joins: Seq[ShuffledJoin],
+    val root: BaseJoinExec,
+    val joins: Seq[BaseJoinExec],
     val shuffles: Seq[StageShuffle]
 ) {
 
   val numPartitions: Int = shuffles.head.stats.bytesByPartitionId.length
 
-  def of(join: ShuffledJoin, isLeft: Boolean): Option[StageShuffle] =
+  /** Whether a rule has split it already. */
+  val isSplit: Boolean = shuffles.exists(_.read.isDefined)
+
+  def of(join: BaseJoinExec, isLeft: Boolean): Option[StageShuffle] =
     shuffles.find(s => (s.join eq join) && s.isLeft == isLeft)
 
   /** The same joins over other reads of their shuffles.
@@ -80,9 +95,22 @@ final class JoinStage(
       case j: ShuffledHashJoinExec =>
         val (left, right) = (over(j.left), over(j.right))
         tagged(j, j.copy(left = left, right = right, isSkewJoin = reads.isDefined))
+      case j: BroadcastHashJoinExec =>
+        val read =
+          if (j.buildSide == BuildRight) j.copy(left = apart(over(j.left)))
+          else j.copy(right = apart(over(j.right)))
+        tagged(j, SkewedBroadcastJoins.marked(read, isSkewJoin = reads.isDefined))
       case other => other.withNewChildren(other.children.map(over))
     }
     over(root)
+  }
+
+  /** Keeps Spark's local reads away, which it puts right beneath a broadcast join: parts of one shuffle would no
+    * longer meet their partners of another.
+    */
+  private def apart(streamed: SparkPlan): SparkPlan = streamed match {
+    case read: AQEShuffleReadExec if shuffles.length > 1 => ProjectExec(read.output, read)
+    case other                                           => other
   }
 
   private def tagged(from: SparkPlan, to: SparkPlan): SparkPlan = {
@@ -95,13 +123,17 @@ object JoinStage {
 
   /** All in a plan that have run up to their joins, topmost first. */
   def in(plan: SparkPlan): Seq[JoinStage] = plan match {
-    case join: ShuffledJoin =>
+    case join: BaseJoinExec if isSplittable(join) =>
       val found = new Search(join)
       if (found.isComplete) Seq(found.stage)
       else if (found.isWaiting) exchanges(join).flatMap(e => in(e.child))
       else join.children.flatMap(in)
     case other => other.children.flatMap(in)
   }
+
+  /** Whether a join's shuffles can be split: nested loop joins and Cartesian products have none of their own. */
+  def isSplittable(plan: SparkPlan): Boolean =
+    plan.isInstanceOf[ShuffledJoin] || plan.isInstanceOf[BroadcastHashJoinExec]
 
   private def exchanges(plan: SparkPlan): Seq[Exchange] = plan match {
     case e: Exchange => Seq(e)
@@ -120,8 +152,8 @@ object JoinStage {
     case _                          => false
   }
 
-  final private class Search(root: ShuffledJoin) {
-    private val joins = mutable.ArrayBuffer.empty[ShuffledJoin]
+  final private class Search(root: BaseJoinExec) {
+    private val joins = mutable.ArrayBuffer.empty[BaseJoinExec]
     private val shuffles = mutable.ArrayBuffer.empty[StageShuffle]
     private var fits = true
     private var waits = false
@@ -136,7 +168,7 @@ object JoinStage {
 
     private def visit(
         plan: SparkPlan,
-        above: ShuffledJoin,
+        above: BaseJoinExec,
         isLeft: Boolean,
         canSplit: Boolean
     ): Unit = plan match {
@@ -144,6 +176,17 @@ object JoinStage {
         joins += join
         visit(join.left, join, isLeft = true, canSplit && canSplitLeft(join.joinType))
         visit(join.right, join, isLeft = false, canSplit && canSplitRight(join.joinType))
+      case join: BroadcastHashJoinExec if join.condition.forall(_.deterministic) =>
+        joins += join
+        val (streamed, build, isLeft) =
+          if (join.buildSide == BuildRight) (join.left, join.right, true)
+          else (join.right, join.left, false)
+        build match {
+          case b: BroadcastQueryStageExec if b.isMaterialized =>
+          case _                                              => waits = true
+        }
+        val streams = if (isLeft) canSplitLeft(join.joinType) else canSplitRight(join.joinType)
+        visit(streamed, join, isLeft, canSplit && streams)
       case AQEShuffleReadExec(s: ShuffleQueryStageExec, read) =>
         shuffle(s, Some(read), above, isLeft, canSplit)
       case s: ShuffleQueryStageExec         => shuffle(s, None, above, isLeft, canSplit)
@@ -155,7 +198,7 @@ object JoinStage {
     private def shuffle(
         stage: ShuffleQueryStageExec,
         read: Option[Seq[ShufflePartitionSpec]],
-        above: ShuffledJoin,
+        above: BaseJoinExec,
         isLeft: Boolean,
         canSplit: Boolean
     ): Unit =

@@ -8,6 +8,7 @@ import org.apache.spark.sql.aqepilot.facts.{CostFacts, PlanFacts, QueryFacts, Ta
 import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
+import org.apache.spark.sql.execution.joins.BaseJoinExec
 
 import io.aqepilot.decision.{CostEvaluationPoint, Reason}
 
@@ -67,7 +68,9 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     if (!JoinState.anyForced) 0
     else
       plan.collect {
-        case j if SparkCosts.isSkewJoin(j) && JoinState.of(j).exists(_.isForced) => j
+        case j: BaseJoinExec
+            if JoinState.of(j).exists(_.isForced) &&
+              (SparkCosts.isSkewJoin(j) || SkewLayout.of(j).isSplit) => j
       }.size
 
   private def ask(

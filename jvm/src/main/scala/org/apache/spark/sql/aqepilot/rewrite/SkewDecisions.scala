@@ -6,7 +6,7 @@ import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.{FactsRow, Reason, SideSplits, SkewDecision, SkewJoinPoint}
@@ -62,7 +62,7 @@ final private class SkewDecisions(
         new SkewSplit(plan, stage, splits(asked), asked.exists(isForced), guards).outcome
       }
     if (outcome.reason == Reason.Applied) asked.filter(isForced).foreach(_._2.force())
-    val planned = outcome.plan.collect { case j: ShuffledJoin => j }
+    val planned = outcome.plan.collect { case j: BaseJoinExec => j }
     asked.foreach { case (_, state, of) =>
       val join = planned.find(j => JoinState.of(j).contains(state))
       state.skew.planned = join.map(SkewLayout.of)
@@ -75,13 +75,13 @@ final private class SkewDecisions(
   private val spark: (Reason, Option[String]) =
     (Reason.Applied, Some("what the answer says is what Spark's own rule goes by"))
 
-  private def isForced(asked: (ShuffledJoin, JoinState, AskedSkew)): Boolean = {
+  private def isForced(asked: (BaseJoinExec, JoinState, AskedSkew)): Boolean = {
     val (_, _, of) = asked
     of.toSplit.exists(_.isForced(of.facts))
   }
 
   /** For each shuffle of the stage, how the decision on the join above it splits it. */
-  private def splits(asked: Seq[(ShuffledJoin, JoinState, AskedSkew)]): Seq[Option[SideSplits]] =
+  private def splits(asked: Seq[(BaseJoinExec, JoinState, AskedSkew)]): Seq[Option[SideSplits]] =
     stage.shuffles.map { shuffle =>
       for {
         (_, _, of) <- asked.find(_._1 eq shuffle.join)
@@ -91,9 +91,9 @@ final private class SkewDecisions(
     }
 
   private def ask(
-      join: ShuffledJoin,
+      join: BaseJoinExec,
       state: JoinState
-  ): Option[(ShuffledJoin, JoinState, AskedSkew)] = state.synchronized {
+  ): Option[(BaseJoinExec, JoinState, AskedSkew)] = state.synchronized {
     val left = stage.of(join, isLeft = true)
     val right = stage.of(join, isLeft = false)
     if (left.isEmpty && right.isEmpty) None
@@ -101,12 +101,13 @@ final private class SkewDecisions(
       val built = SkewLayout.of(join)
       val strategy = JoinStrategy.of(join).getOrElse(join.nodeName)
       val shuffles = stage.shuffles.map(s => (s.stage.id, s.canSplit))
+      val isLocal = shuffles.size == 1 && LocalReads.splits(plan, stage)
       val key =
-        (executionId, set, shuffles, strategy, join.joinType, built, QueryFacts.conf(conf))
+        (executionId, set, shuffles, strategy, join.joinType, built, isLocal, QueryFacts.conf(conf))
       if (!state.skew.asked.exists(_.key == key)) {
         val number = state.skew.asked.fold(1)(_.number + 1)
         val asked = Asking.of(session, set, point, executionId) {
-          new SkewFacts(state, join, left, right, stage.shuffles.length, built)
+          new SkewFacts(state, join, left, right, stage.shuffles.length, isLocal, built)
             .row(session.sparkContext, conf, executionId)
         }
         state.skew.asked = Some(AskedSkew(key, number, asked, built, strategy))

@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot.rewrite
 import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
-import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.joins.BaseJoinExec
 
 import io.aqepilot.decision.Fate
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
@@ -19,7 +19,7 @@ object SkewFates extends FateReader with AdaptiveSparkPlanHelper {
     val applied = decisions.filter(d => d.applied && d.joinId.isDefined)
     if (applied.isEmpty) Nil
     else {
-      val joins = collectWithSubqueries(plan) { case j: ShuffledJoin => j }
+      val joins = collectWithSubqueries(plan) { case j: BaseJoinExec => j }
         .flatMap(j => JoinState.of(j).map(state => state.id -> ((j, state))))
         .toMap
       val isLast = stands(decisions)

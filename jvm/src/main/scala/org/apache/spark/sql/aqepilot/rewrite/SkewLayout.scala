@@ -6,8 +6,8 @@ import org.apache.spark.sql.execution.{
   SparkPlan,
   UnaryExecNode
 }
-import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
-import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.joins.BaseJoinExec
 
 /** How a join's shuffles are split: parts of each split partition, by partition id.
   *
@@ -33,7 +33,7 @@ final case class SkewLayout(left: Map[Int, Int], right: Map[Int, Int], tasks: Op
 object SkewLayout {
 
   /** As a plan, executed or not, reads the join's shuffles. */
-  def of(join: ShuffledJoin): SkewLayout = {
+  def of(join: BaseJoinExec): SkewLayout = {
     val left = reads(join.left)
     val right = reads(join.right)
     SkewLayout(
@@ -53,7 +53,7 @@ object SkewLayout {
   /** What reads the shuffle below: its specs, or the number of its partitions when all are read in whole. */
   private def reads(plan: SparkPlan): Option[Either[Seq[ShufflePartitionSpec], Int]] = plan match {
     case read: AQEShuffleReadExec => Some(Left(read.partitionSpecs))
-    case stage: QueryStageExec    => Some(Right(stage.outputPartitioning.numPartitions))
+    case s: ShuffleQueryStageExec => Some(Right(s.outputPartitioning.numPartitions))
     case u: UnaryExecNode         => reads(u.child)
     case _                        => None
   }

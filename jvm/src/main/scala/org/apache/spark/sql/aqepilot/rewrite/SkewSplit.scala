@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.exchange.{
   ShuffleExchangeLike,
   ValidateRequirements
 }
+import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.{Guards, Reason, SideSplits}
@@ -77,9 +78,12 @@ final private class SkewSplit(
     }
 
   private def isAsBefore(now: Option[Seq[Seq[ShufflePartitionSpec]]]): Boolean = now match {
-    case None        => stage.joins.forall(!_.isSkewJoin) && stage.shuffles.forall(_.read.isEmpty)
+    case None        => !stage.isSplit
     case Some(reads) =>
-      stage.joins.forall(_.isSkewJoin) &&
+      stage.joins.forall {
+        case j: ShuffledJoin => j.isSkewJoin
+        case _               => true
+      } &&
       stage.shuffles.zip(reads).forall { case (shuffle, read) => shuffle.read.contains(read) }
   }
 
@@ -121,13 +125,11 @@ final private class SkewSplit(
     else SkewOutcome(mended, Reason.Applied, detail(now).orElse(Some(s"$added more shuffle(s)")))
   }
 
-  private val isSplit: Boolean = stage.joins.exists(_.isSkewJoin)
-
-  private val bare: SparkPlan = if (isSplit) stage.reading(None) else stage.root
+  private val bare: SparkPlan = if (stage.isSplit) stage.reading(None) else stage.root
 
   /** The plan without what Spark's own rule did here, the shuffles that it took for it included. */
   private lazy val undone: SparkPlan =
-    if (isSplit) withoutNeedless(replaced(plan, stage.root, bare)) else plan
+    if (stage.isSplit) withoutNeedless(replaced(plan, stage.root, bare)) else plan
 
   private def withoutNeedless(plan: SparkPlan): SparkPlan =
     plan

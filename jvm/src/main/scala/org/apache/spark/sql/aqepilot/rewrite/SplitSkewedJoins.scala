@@ -5,7 +5,6 @@ import org.apache.spark.sql.aqepilot.facts.JoinFacts
 import org.apache.spark.sql.aqepilot.log.DecisionRecord
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.joins.ShuffledJoin
 
 import io.aqepilot.decision.{Reason, SkewJoinPoint}
 
@@ -23,9 +22,7 @@ object SplitSkewedJoins extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = DecisionRecord.failingOpen(point, plan) {
     lazy val set = PolicySet.of(conf)
-    if (
-      !Health.isLive(point) || set.at(point).isEmpty || !plan.exists(_.isInstanceOf[ShuffledJoin])
-    )
+    if (!Health.isLive(point) || set.at(point).isEmpty || !plan.exists(JoinStage.isSplittable))
       plan
     else Sessions.active.fold(plan)(split(_, set, plan))
   }
