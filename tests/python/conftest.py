@@ -134,6 +134,12 @@ def skewed_tables(spark: SparkSession, _skewed_files: Path) -> SparkSession:
 
 
 @pytest.fixture
+def register_skewed(_skewed_files: Path) -> Callable[[SparkSession], None]:
+    """The same views in any other session."""
+    return lambda session: skewed.register(session, _skewed_files)
+
+
+@pytest.fixture
 def tpch(spark: SparkSession) -> SparkSession:
     """The test's session with the eight TPC-H views at scale factor 0.01."""
     tpch_data.register(spark, TPCH_SCALE)

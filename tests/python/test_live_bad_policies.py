@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import five_points
 import little
 import policies
 from conftest import Submit
@@ -335,3 +336,63 @@ def test_a_class_that_cannot_be_linked_fails_no_query(
     assert f"enforce {rows} ['SortMergeJoin']" in run.stdout
     assert "reasons ['INTERNAL_ERROR']" in run.stdout
     assert f"aqepilot: {says} failed and was left to Spark (INTERNAL_ERROR)" in run.stderr
+
+
+ALL_POINTS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+import five_points, policies, skewed
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+skewed.write(spark, Path("skewed"))
+skewed.register(spark, Path("skewed"))
+rows = {}
+for mode in ("off", "enforce"):
+    spark.conf.set("spark.aqepilot.mode", mode)
+    for sql in dict.fromkeys(five_points.QUERIES.values()):
+        ran = five_points.run(spark, sql)
+        same = sorted(ran.rows) == rows.setdefault(sql, sorted(ran.rows))
+        for point, effect in ran.effects.items():
+            print(mode, point, same, effect == five_points.EFFECTS[None][point])
+print(*sorted({f"{d.point}:{d.reason}" for d in policies.decisions(spark)}))
+"""
+NEEDED = {
+    "skew_join": "facts/SkewFacts",
+    "shuffle_partitions": "facts/ShuffleGroupFacts",
+    "partition_coalescing": "rewrite/RedoneReads",
+    "dynamic_join_selection": "facts/JoinFacts",
+    "cost_evaluation": "facts/CostFacts",
+}
+
+
+def test_a_fault_of_ours_at_every_point_leaves_it_to_spark(
+    spark_submit: Submit, spark_jar: Path, tmp_path: Path
+) -> None:
+    """Each rule throws a LinkageError: plain Spark's plans and rows, one line in the log."""
+    jar = tmp_path / spark_jar.name
+    with zipfile.ZipFile(spark_jar) as whole, zipfile.ZipFile(jar, "w") as broken:
+        gone = tuple(f"org/apache/spark/sql/aqepilot/{name}" for name in NEEDED.values())
+        kept = [n for n in whole.namelist() if n.removesuffix(".class").rstrip("$") not in gone]
+        assert len(kept) <= len(whole.namelist()) - len(gone)
+        for name in kept:
+            broken.writestr(name, whole.read(name))
+    texts = five_points.SETS["one"]
+    run = spark_submit(
+        ALL_POINTS,
+        ["--jars", str(jar), "--conf", "spark.sql.extensions=io.aqepilot.AqePilotExtension"],
+        conf=five_points.SETTINGS
+        | {"spark.aqepilot.policies": "p"}
+        | {f"spark.aqepilot.policy.p.{point}": text for point, text in texts.items()},
+        job_words=[str(Path(__file__).parent)],
+        extension=False,
+    )
+    assert run.returncode == 0, run.stderr
+    *told, recorded = run.stdout.splitlines()
+    assert told == [f"{mode} {p} True True" for mode in ("off", "enforce") for p in NEEDED]
+    assert recorded.split() == sorted(f"{point}:INTERNAL_ERROR" for point in NEEDED)
+    faults = [line for line in run.stderr.splitlines() if "(INTERNAL_ERROR)" in line]
+    says = "aqepilot: {} failed and was left to Spark (INTERNAL_ERROR): NoClassDefFoundError"
+    assert len(faults) == len(NEEDED), faults
+    for point in NEEDED:
+        assert any(says.format(point) in line for line in faults), (point, faults)

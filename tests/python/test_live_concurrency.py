@@ -12,11 +12,13 @@ import pytest
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
+import five_points
 import little
 import plans
 import policies
 from conftest import Submit
 from plans import Executed
+from rows import assert_same_rows
 
 SQL = f"SELECT count(*), sum(hash(k, v, w)) FROM ({little.BIG_DENSE} WHERE b.k < 1000)"
 SETTINGS = little.SORT_MERGE | {"spark.sql.shuffle.partitions": "4"}
@@ -120,6 +122,44 @@ def test_two_sessions_with_different_policies(
     assert [len(i) for i in ids] == [1, 1]
     assert ids[0] != ids[1]
     assert {d.fingerprint for d in made[LEFT]} == {d.fingerprint for d in made[RIGHT]}
+
+
+def test_sessions_with_policies_at_all_points(
+    new_session: Callable[[], SparkSession], register_skewed: Callable[[SparkSession], None]
+) -> None:
+    """Two sets and a session without, two threads each, three queries each."""
+    sessions = {}
+    for name in five_points.EFFECTS:
+        sessions[name] = session = new_session()
+        register_skewed(session)
+        little.settings(session, five_points.SETTINGS)
+        if name:
+            five_points.use(session, five_points.SETS[name])
+    runs: list[tuple[str | None, str, five_points.Ran]] = []
+
+    def job(name: str | None) -> Callable[[], None]:
+        def run() -> None:
+            for sql in set(five_points.QUERIES.values()):
+                runs.append((name, sql, five_points.run(sessions[name], sql)))
+
+        return run
+
+    at_once([job(name) for name in five_points.EFFECTS for _ in range(2)])
+    assert len(runs) == 18
+    expected = {sql: ran.rows for name, sql, ran in runs if name is None}
+    for name, sql, ran in runs:
+        assert_same_rows(ran.rows, expected[sql])
+        for point, effect in ran.effects.items():
+            assert effect == five_points.EFFECTS[name][point], (name, point)
+    made = {name: policies.decisions(session) for name, session in sessions.items()}
+    assert made[None] == []
+    ids = [{d.session_id for d in made[name]} for name in five_points.SETS]
+    assert [len(i) for i in ids] == [1, 1]
+    assert ids[0] != ids[1]
+    for name, texts in five_points.SETS.items():
+        assert {d.point for d in made[name] if d.fate} == set(texts)
+        others = {d.revision for other in five_points.SETS if other != name for d in made[other]}
+        assert not {d.revision for d in made[name] if d.revision} & others
 
 
 def test_policies_change_while_queries_run(little_tables: SparkSession) -> None:

@@ -241,3 +241,30 @@ def test_a_forced_skew_join_comes_before_all_costs(
         assert [j.skewed for j in after.joins] == [True]
         assert_same_rows(after.rows, before.rows)
         assert executed(dear_replans(spark)).plan == before.plan
+
+
+def test_re_plans_that_spark_finds_dearer_are_adopted_64_times(
+    little_tables: SparkSession,
+) -> None:
+    """Each may add shuffles, whose end leads to the next re-plan: a query has to end."""
+    spark = little_tables
+    use(spark, "if(plan.is_current, 10, 5)")
+    spark.createDataFrame([], "a int")  # makes this session the thread's active one
+    cheap, dear = (
+        df._jdf.queryExecution().sparkPlan()
+        for df in (spark.range(9), spark.range(9).repartition(3))
+    )
+    rewrite = spark._jvm.org.apache.spark.sql.aqepilot.rewrite
+    evaluator = rewrite.PolicyCostEvaluator(spark._jsc.sc().conf())
+    assert rewrite.PolicyCostEvaluator.MaxOverruled() == 64
+
+    def adopted(i: int, current: Any, candidate: Any) -> bool:
+        spark.conf.set("spark.sql.shuffle.partitions", i + 1)  # a fact, so that it is asked anew
+        cost = evaluator.evaluateCost(current)
+        return bool(evaluator.evaluateCost(candidate).compare(cost) < 0)
+
+    assert [adopted(i, cheap, dear) for i in range(66)] == [True] * 64 + [False] * 2
+    replans = [d for d in decisions(spark) if d.subject.endswith("re-plan")]
+    assert [d.reason for d in replans] == ["APPLIED"] * 64 + ["OVERRULED_TOO_OFTEN"] * 2
+    assert adopted(66, dear, cheap)
+    assert decisions(spark)[-1].reason == "APPLIED"

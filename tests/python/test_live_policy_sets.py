@@ -119,18 +119,19 @@ def test_modes(
     after = executed(session.sql(SMALL))
     assert_same_rows(after.rows, plain_small.rows)
     words = {of_all, of_one}
-    right = [d for d in policies.decisions(session) if d.side == "right"]
+    made = policies.decisions(session)
+    right = [d for d in made if d.side == "right"]
     if "off" in words:
-        assert after.plan == plain_small.plan
+        assert after.plan == plain_small.plan, made
         assert right == []
     elif "shadow" in words:
-        assert after.plan == plain_small.plan
+        assert after.plan == plain_small.plan, made
         assert right
         for d in right:
             assert (d.mode, d.reason, d.applied, d.fate) == ("shadow", "SHADOW", False, None)
             assert (d.answer, d.spark_strategy) == ("SHUFFLE_HASH", MERGE)
     else:
-        assert after.strategies == [RIGHT]
+        assert after.strategies == [RIGHT], made
         assert {(d.mode, d.reason) for d in right} == {("enforce", "APPLIED")}
 
 

@@ -1,8 +1,11 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
+import java.util.concurrent.atomic.AtomicReference
+
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.aqepilot.{Health, Sessions}
-import org.apache.spark.sql.execution.adaptive.CostEvaluator
+import org.apache.spark.sql.aqepilot.{FailOpen, Health, Sessions}
+import org.apache.spark.sql.aqepilot.log.DecisionRecord
+import org.apache.spark.sql.execution.adaptive.{AqePilotCostEvaluator, CostEvaluator}
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.{CostEvaluationPoint, DecisionPoint}
@@ -13,25 +16,75 @@ import io.aqepilot.decision.{CostEvaluationPoint, DecisionPoint}
   * jar is missing. An evaluator that the application was submitted with is wrapped; one that a session sets for
   * itself stays, and the point is off there.
   *
+  * Spark loads the named class with the context class loader of whatever thread plans a query. Those of
+  * `ForkJoinPool.commonPool()` do not see a jar given by `--jars`, so that Spark's own class loader is given
+  * the class.
+  *
   * Source: `spark.sql.adaptive.customCostEvaluatorClass`.
   */
 object CostEvaluatorInstall {
 
   private val setting = SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS
-  private val ours = classOf[PolicyCostEvaluator].getName
+
+  /** A text, as to name the class would load it from our own class loader first. */
+  private val ours = "org.apache.spark.sql.execution.adaptive.AqePilotCostEvaluator"
 
   /** The evaluator that the application was submitted with. */
   @volatile private var theirs: Option[String] = None
 
+  /** Why no thread can be relied on to find ours. */
+  @volatile private var fault: Option[String] = None
+
   /** Before the first session's state is built out of this configuration. */
   def apply(running: SparkConf): Unit = synchronized {
     if (Health.isLive(CostEvaluationPoint)) {
+      fault = FailOpen.recover(CostEvaluationPoint.name)(e => Option(FailOpen.short(e))) {
+        makeVisible()
+        None
+      }
       val found = running.getOption(setting.key)
-      if (!found.contains(ours)) {
+      if (fault.isEmpty && !found.contains(ours)) {
         theirs = found
         running.set(setting.key, ours)
       }
     }
+  }
+
+  private def makeVisible(): Unit = {
+    val loader = classOf[CostEvaluator].getClassLoader
+    val Seq(_, companion) = Seq(ours, ours + "$").map { name =>
+      try Class.forName(name, false, loader)
+      catch { case _: ClassNotFoundException => define(name, loader) }
+    }
+    val sparks = companion.getField("MODULE$").get(null)
+    // With spark.driver.userClassPathFirst the jar's own copy is another one.
+    Seq(sparks, AqePilotCostEvaluator).foreach(
+      _.asInstanceOf[AtomicReference[SparkConf => CostEvaluator]].set(make)
+    )
+  }
+
+  private def make(running: SparkConf): CostEvaluator =
+    DecisionRecord.failingOpen(CostEvaluationPoint, builtIn(running)) {
+      new PolicyCostEvaluator(running)
+    }
+
+  /** Spark's launcher opens `java.lang` for this. */
+  private def define(name: String, loader: ClassLoader): Class[_] = {
+    val in = getClass.getClassLoader.getResourceAsStream(name.replace('.', '/') + ".class")
+    val code =
+      try Iterator.continually(in.read()).takeWhile(_ >= 0).map(_.toByte).toArray
+      finally in.close()
+    val defineClass = classOf[ClassLoader].getDeclaredMethod(
+      "defineClass",
+      classOf[String],
+      classOf[Array[Byte]],
+      classOf[Int],
+      classOf[Int]
+    )
+    defineClass.setAccessible(true)
+    defineClass
+      .invoke(loader, name, code, Int.box(0), Int.box(code.length))
+      .asInstanceOf[Class[_]]
   }
 
   /** What Spark would evaluate with, were we not there. */
@@ -51,6 +104,10 @@ object CostEvaluatorInstall {
         case Some(`ours`) => None
         case Some(own)    => Some(s"the session's own ${setting.key}=$own stays")
         case None         =>
-          Some("the session was made before the extension was applied, or unset " + setting.key)
+          Some(
+            fault.getOrElse(
+              "the session was made before the extension was applied, or unset " + setting.key
+            )
+          )
       }
 }

@@ -35,7 +35,9 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     val own = builtIn.evaluateCost(plan)
     if (isCurrent) {
       isCurrent = false
-      begun = if (isWanted) Some(new Comparison(plan, own)) else None
+      begun = DecisionRecord.failingOpen(point, Option.empty[Comparison]) {
+        if (isWanted) Some(new Comparison(plan, own)) else None
+      }
       begun.fold(own)(_.costOfCurrent)
     } else {
       isCurrent = true
@@ -48,10 +50,8 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     }
   }
 
-  private def isWanted: Boolean = FailOpen(point.name, false) {
-    JoinState.anyForced ||
+  private def isWanted: Boolean = JoinState.anyForced ||
     Sessions.active.exists(s => PolicySet.of(s.sessionState.conf).at(point).nonEmpty)
-  }
 
   /** The re-plan's cost against the current plan's, as compare has it; None = as Spark's own costs are. */
   private def order(c: Comparison, plan: SparkPlan, own: Cost): Option[Int] = {

@@ -1,0 +1,115 @@
+"""A query is cancelled while its policy is being asked: it ends, and the session goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+import five_points
+import little
+import policies
+from rows import assert_same_rows
+
+LIMIT_S = 120
+# Millions of additions, which cannot be worked out before the facts are there.
+LONG = "cluster.default_parallelism"
+for i in range(4):
+    numbers = ", ".join(f"{n}L" for n in range(40))
+    LONG = f"aggregate(array({numbers}), 0L, (sum{i}, n{i}) -> sum{i} + n{i} % 7 + {LONG})"
+
+
+class JavaThread:
+    """A query that is collected on a Java thread of its own."""
+
+    def __init__(self, spark: SparkSession, sql: str) -> None:
+        jvm: Any = spark._jvm
+        self._java = jvm.java
+        callable_class = self._java.lang.Class.forName("java.util.concurrent.Callable")
+        collect = self._java.beans.EventHandler.create(
+            callable_class, spark.sql(sql)._jdf, "collectAsList"
+        )
+        self._task = self._java.util.concurrent.FutureTask(collect)
+        self.thread = self._java.lang.Thread(self._task)
+        self.thread.start()
+
+    def is_asking(self) -> bool:
+        """Is a policy's text being evaluated there just now?"""
+        stack = self._java.util.Collections.singletonList(self.thread.getStackTrace())
+        return "CompiledPolicy.eval" in self._java.util.Arrays.deepToString(stack.toArray())
+
+    def is_done(self) -> bool:
+        return bool(self._task.isDone())
+
+    def rows(self) -> list[tuple[str]]:
+        return [(str(row.toString()),) for row in self._task.get()]
+
+
+def soon(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def session(skewed_tables: SparkSession) -> Iterator[SparkSession]:
+    """Its queries run as jobs of one group and tag."""
+    spark = skewed_tables
+    little.settings(spark, five_points.SETTINGS)
+    spark.sparkContext.setJobGroup("cancelled", "cancelled", interruptOnCancel=True)
+    spark.sparkContext.addJobTag("cancelled")
+    yield spark
+    spark.sparkContext.clearJobTags()
+    for key in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+        spark.sparkContext.setLocalProperty(key, None)  # type: ignore[arg-type]
+
+
+CANCEL: dict[str, Callable[[SparkSession, JavaThread], Any]] = {
+    "group": lambda spark, _: spark.sparkContext.cancelJobGroup("cancelled"),
+    "tag": lambda spark, _: spark.sparkContext.cancelJobsWithTag("cancelled"),
+    "all": lambda spark, _: spark.sparkContext.cancelAllJobs(),
+    "interrupt": lambda _, query: query.thread.interrupt(),
+}
+
+
+@pytest.mark.parametrize(
+    ("point", "how"),
+    [
+        *((point, how) for point in five_points.POINTS for how in ("group", "interrupt")),
+        *(("cost_evaluation", how) for how in ("tag", "all")),
+    ],
+)
+def test_a_query_cancelled_while_its_policy_is_asked(
+    session: SparkSession, plain: Any, point: str, how: str
+) -> None:
+    """It ends as cancelled or with the right rows; the session's next query is as decided."""
+    spark, sql = session, five_points.QUERIES[point]
+    with plain(spark):
+        before = five_points.run(spark, sql)
+        rows = JavaThread(spark, sql).rows()
+    text = five_points.SETS["one"][point]
+    five_points.use(spark, {point: f"CASE WHEN {LONG} >= 0 THEN {text} END"})
+    query = JavaThread(spark, sql)
+    soon(lambda: query.is_asking() or query.is_done())
+    assert not query.is_done(), policies.status(spark, "problem")
+    CANCEL[how](spark, query)
+    soon(query.is_done)
+    if how == "interrupt":
+        with pytest.raises(Py4JJavaError, match="InterruptedException"):
+            query.rows()
+    else:
+        # Jobs are cancelled; the query finishes where none was running just then.
+        try:
+            assert_same_rows(query.rows(), rows)
+        except Py4JJavaError as e:
+            if "cancelled" not in str(e):
+                raise
+    five_points.use(spark, {point: text})
+    after = five_points.run(spark, sql)
+    assert_same_rows(after.rows, before.rows)
+    assert after.effects[point] == five_points.EFFECTS["one"][point]

@@ -1,0 +1,124 @@
+"""An executor dies after it wrote shuffle files: Spark runs stages again, as policies decided."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import skewed
+from conftest import Submit
+from submitting import EXTENSION
+
+POLICY = {
+    "skew_join": skewed.struct(
+        left_splits="transform(left.bytes_by_partition_id, (b, i) -> if(i = 5, 3, null))"
+    ),
+    "shuffle_partitions": "CASE WHEN shuffles.num_shuffles = 1 THEN 6 END",
+    "partition_coalescing": "CASE WHEN shuffle.num_partitions = 6 "
+    "THEN named_struct('min_partitions', 3, 'min_partition_bytes', 1) END",
+}
+# The last stage's tasks wait at a gate: the driver kills an executor and opens it.
+JOB = """
+import sys, time
+tests, root = sys.argv[1:]
+sys.path.insert(0, tests)
+from pathlib import Path
+from threading import Thread
+import plans, policies, reads, skewed
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+sc = spark.sparkContext
+root = Path(root)
+skewed.write(spark, root)
+skewed.register(spark, root)
+
+def soon(condition):
+    end = time.monotonic() + 120
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.05)
+
+def gate(folder, n):
+    folder = Path(folder)
+    (folder / "reached").touch()
+    end = time.monotonic() + 120
+    while not (folder / "open").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    return n
+
+def kill_one(folder):
+    soon((folder / "reached").exists)
+    children = sc._jvm.java.lang.ProcessHandle.current().children().iterator()
+    executors = []
+    while children.hasNext():
+        child = children.next()
+        if child.info().command().orElse("").endswith("java"):
+            executors.append(child)
+    print("executors:", len(executors))
+    executors[0].destroyForcibly()
+    soon(lambda: not executors[0].isAlive())
+    (folder / "open").touch()
+
+spark.udf.register("gate", gate, "long")
+for mode in ("off", "enforce"):
+    spark.conf.set("spark.aqepilot.mode", mode)
+    folder = root / mode
+    folder.mkdir()
+    if mode == "off":
+        (folder / "open").touch()
+    else:
+        killer = Thread(target=kill_one, args=(folder,))
+        killer.start()
+    sc.setJobGroup(mode, mode)
+    df = spark.sql(
+        f"SELECT gate('{folder}', n) AS n, hashes FROM (SELECT r.n % 40 AS n, "
+        "count(*) AS c, sum(hash(l.k, l.v, r.w)) AS hashes FROM l JOIN r ON l.k = r.k GROUP BY 1)")
+    ran = plans.execute(df)
+    print(mode, "rows:", sorted(tuple(row) for row in ran.rows))
+    print(mode, "splits:", *(read.splits() for read in plans.reads(df)))
+    print(mode, "reads:", *(read.kind or "unchanged" for read in reads.of(df)))
+    tracker = sc.statusTracker()
+    jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(mode))
+    stages = [tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds]
+    print(mode, "retried:", any(stage.currentAttemptId for stage in stages))
+killer.join()
+print("adopted:", *sorted({d.point for d in policies.decisions(spark) if d.fate == "adopted"}))
+print("jars:", sc._jsc.sc().listJars().size())
+"""
+
+
+@pytest.mark.parametrize("on_executors", [True, False])
+def test_stages_run_again_as_decided(
+    spark_submit: Submit, spark_jar: Path, tmp_path: Path, on_executors: bool
+) -> None:
+    """Whether or not the executors, JVMs of their own here, have the jar."""
+    ran = spark_submit(
+        JOB,
+        ["--jars" if on_executors else "--driver-class-path", str(spark_jar)],
+        master="local-cluster[2,1,1024]",
+        extension=False,
+        conf=skewed.SETTINGS
+        | {
+            "spark.sql.extensions": EXTENSION,
+            "spark.executor.memory": "512m",
+            "spark.scheduler.minRegisteredResourcesRatio": "1",
+        }
+        | {"spark.aqepilot.policies": "p"}
+        | {f"spark.aqepilot.policy.p.{point}": text for point, text in POLICY.items()},
+        job_words=[str(Path(__file__).parent), str(tmp_path / "tables")],
+        timeout_s=400,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr[-5000:]
+    said = dict(line.split(": ", 1) for line in ran.stdout.splitlines())
+    assert len(ast.literal_eval(said["off rows"])) == 24
+    assert said["enforce rows"] == said["off rows"]
+    assert said["off splits"] == "({}, {})"
+    assert said["off reads"] == "plain plain plain"
+    assert said["enforce splits"] == "({5: 3}, {})"
+    assert said["enforce reads"] == "coalesced skewed unchanged"
+    assert said["adopted"] == "partition_coalescing shuffle_partitions skew_join"
+    assert (said["executors"], said["jars"]) == ("2", str(int(on_executors)))
+    assert (said["off retried"], said["enforce retried"]) == ("False", "True")
