@@ -12,6 +12,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 import skewed
+from fuzz_queries import weighted
 
 # Spark takes a name that it does not know (4.3's, on 3.5) as a setting that nobody reads.
 _ALWAYS = {
@@ -63,8 +64,8 @@ _MAYBE: dict[str, list[str]] = {
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": ["true", "false"],
     "spark.sql.unionOutputPartitioning": ["true", "false"],
     "spark.sql.sortMergeJoinExecBuffer.in.memory.threshold": ["10"],
-    "spark.aqepilot.guard.max_broadcast_bytes": ["2KB"],
-    "spark.aqepilot.guard.max_hash_build_bytes": ["2KB"],
+    "spark.aqepilot.guard.max_broadcast_bytes": ["512KB", "512KB", "2KB"],
+    "spark.aqepilot.guard.max_hash_build_bytes": ["512KB", "512KB", "2KB"],
 }
 
 
@@ -198,7 +199,7 @@ def _texts(draw: st.DrawFn, point: str) -> str:
         structs = st.tuples(*(st.sampled_from(fields[name]) for name in names)).map(
             lambda chosen: skewed.struct(**dict(zip(names, chosen, strict=True)))
         )
-        answers = st.one_of(structs, structs, structs, answers)
+        answers = weighted({structs: 6, answers: 1})
     salt = draw(st.integers(0, 99))
     drawn = draw(st.lists(answers, min_size=1, max_size=4))
     if set(drawn) == {"NULL"}:

@@ -10,7 +10,7 @@ so that ties are equal rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
 
 # Every relation has these columns, so that any two can be joined, united or nested.
 COLUMNS = ("k", "j", "n", "d", "x", "day", "tags", "info")
@@ -120,11 +122,13 @@ class Query(NamedTuple):
 
     Attributes:
         sql: Its text.
+        action: What is done with it: `collect`, `rdd`, `toLocalIterator`, or a `write` to files.
         cached: A query that it reads as `cached`, from the cache; null for none.
         is_ordered: Whether its rows come in an order that Spark defines.
     """
 
     sql: str
+    action: str
     cached: str | None
     is_ordered: bool
 
@@ -144,13 +148,15 @@ def queries(draw: st.DrawFn) -> Query:
         sources.append(Relation("cached", body.profile))
     ctes = []
     for number in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2]))):
-        body = draw(_relations(sources, 2))
+        body = draw(_relations(sources, 1))
         ctes.append(f"c{number} AS ({_unwrapped(body)})")
         # Named more than once, so that it is likely to be read more than once.
         sources += [Relation(f"c{number}", body.profile)] * 4
     depth = draw(st.sampled_from([1, 2, 2, 3, 3, 4]))
     sql, is_ordered = draw(_tops(draw(_relations(sources, depth))))
-    return Query((f"WITH {', '.join(ctes)} " if ctes else "") + sql, cached, is_ordered)
+    action = draw(st.sampled_from(["collect"] * 7 + ["rdd", "toLocalIterator", "write"]))
+    with_ctes = f"WITH {', '.join(ctes)} " if ctes else ""
+    return Query(with_ctes + sql, action, cached, is_ordered and action != "write")
 
 
 @st.composite
@@ -162,8 +168,11 @@ def _tops(draw: st.DrawFn, of: Relation) -> tuple[str, bool]:
             [
                 (f"SELECT {ALL} FROM {of.sql} a", False),
                 (f"SELECT k, n FROM {of.sql} a", False),
-                (f"SELECT count(*), sum(n), count(DISTINCT j), max(info) FROM {of.sql} a", False),
-                (f"SELECT k, count(*), sum(d), min(j) FROM {of.sql} a GROUP BY k", False),
+                (
+                    f"SELECT count(*) c, sum(n) n, count(DISTINCT j) j, max(k) k FROM {of.sql} a",
+                    False,
+                ),
+                (f"SELECT k, count(*) c, sum(d) d, min(j) j FROM {of.sql} a GROUP BY k", False),
                 (f"SELECT {ALL} FROM {of.sql} a {sort}", True),
                 (f"SELECT {ALL} FROM {of.sql} a {sort} LIMIT 20", True),
                 (f"SELECT {ALL} FROM {of.sql} a {sort} LIMIT 30 OFFSET 7", True),
@@ -178,21 +187,26 @@ def _relations(sources: list[Relation], depth: int) -> st.SearchStrategy[Relatio
     if depth == 0:
         return leaf
     below = st.deferred(lambda: _relations(sources, depth - 1))
-    join = _joins(below)
-    return st.one_of(
-        *[join] * 9,
-        _filters(below),
-        _subquery_filters(below, leaf),
-        _subquery_filters(below, below),
-        _aggregates(below),
-        _aggregates(below),
-        _windows(below),
-        _set_operations(below),
-        _sorted_limits(below),
-        _exchanges(below),
-        _explodes(below),
-        leaf,
+    return weighted(
+        {
+            _joins(below, leaf): 8,
+            _joins(below, below): 2,
+            _filters(below): 1,
+            _subquery_filters(below, leaf): 3,
+            _aggregates(below): 2,
+            _windows(below): 1,
+            _set_operations(below): 2,
+            _sorted_limits(below): 1,
+            _exchanges(below): 1,
+            _explodes(below): 1,
+        }
     )
+
+
+def weighted(weights: dict[st.SearchStrategy[T], int]) -> st.SearchStrategy[T]:
+    """Draws from one of the strategies; `st.one_of` counts a repeated one once."""
+    chances = [strategy for strategy, weight in weights.items() for _ in range(weight)]
+    return st.sampled_from(chances).flatmap(lambda strategy: strategy)
 
 
 # ---- joins
@@ -219,7 +233,16 @@ CONDITIONS = [
     " AND b.d > 20",
 ]
 HINTS = ["BROADCAST", "MERGE", "SHUFFLE_HASH", "SHUFFLE_REPLICATE_NL"]
-TYPES = ["JOIN", "JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
+TYPES = [
+    "JOIN",
+    "JOIN",
+    "JOIN",
+    "LEFT JOIN",
+    "RIGHT JOIN",
+    "FULL JOIN",
+    "LEFT SEMI JOIN",
+    "LEFT ANTI JOIN",
+]
 # What a join returns in each column, of both sides.
 MIXES = [
     "{0}a.{1}",
@@ -229,8 +252,12 @@ MIXES = [
 
 
 @st.composite
-def _joins(draw: st.DrawFn, below: st.SearchStrategy[Relation]) -> Relation:
-    left, right = draw(below), draw(below)
+def _joins(
+    draw: st.DrawFn, one: st.SearchStrategy[Relation], other: st.SearchStrategy[Relation]
+) -> Relation:
+    left, right = draw(one), draw(other)
+    if draw(st.booleans()):
+        left, right = right, left
     kind = draw(st.sampled_from(TYPES))
     on = draw(st.sampled_from(EQUALITIES)) + draw(st.sampled_from(CONDITIONS))
     rows = left.profile.times(right.profile)
