@@ -40,11 +40,11 @@ PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -name '*.pyc' -not -
 WHEEL          := dist/aqepilot-$(VERSION)-py3-none-any.whl
 PYTEST         := -m pytest --doctest-modules --pyargs
 
-.PHONY: help check env jars wheel install test test-jvm test-python smoke demo bench lint format docs catalog clean
+.PHONY: help check env jars wheel install test test-jvm test-python fuzz smoke demo bench lint format docs catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
-	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (demo, bench), SUITE='*Name' or TESTS=path for some tests"
+	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (demo, bench, fuzz), SUITE='*Name' or TESTS=path for some tests"
 
 check:
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.10 or newer is needed, found no $(PYTHON): install it, or name it with make PYTHON=python3.11" >&2; exit 1; }
@@ -113,6 +113,9 @@ test-python: $(FULL:%=test-python-%) ## pytest on the newest 3.5 and 4.3
 
 test-python-%: .envs/spark-%/.installed
 	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/python aqepilot)
+
+fuzz: .envs/spark-$(PATCH)/.installed ## random queries and decisions against plain Spark; N=10000 examples, SEED=1 to repeat
+	$(call with_spark,$(PATCH)) FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) python $(PYTEST) tests/python/test_live_fuzz.py
 
 smoke: $(SMOKE:%=smoke-%) ## a policy under spark-submit on the other minors and the oldest patches
 

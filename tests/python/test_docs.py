@@ -156,7 +156,9 @@ def test_command_lines_name_commands_options_and_targets_that_exist():
         seen.add(program)
         if program == "make":
             for word in words:
-                assert word in targets or re.match(r"(ARGS|SPARK|PYTHON|SUITE|TESTS)=", word), word
+                assert word in targets or re.match(
+                    r"(ARGS|N|SEED|SPARK|PYTHON|SUITE|TESTS)=", word
+                ), word
                 given = shlex.split(word.removeprefix("ARGS="))
                 if word.startswith("ARGS=") and "bench" in words:
                     assert set(given) <= set(BENCH_PARTS)

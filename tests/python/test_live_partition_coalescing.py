@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import little
+import policies
 import reads
 from aqepilot import recipes
 from reads import Ran
@@ -211,6 +212,25 @@ def test_a_skewed_joins_splits_stay(
         assert [s for s in one.specs if "Partial" in s] == [
             s for s in other.specs if "Partial" in s
         ]
+
+
+@pytest.mark.parametrize("answer", ["'target_bytes', 30000", "'keep', true"])
+def test_a_skewed_join_with_empty_partitions_is_read_anew(
+    little_tables: SparkSession, plain: Any, answer: str
+) -> None:
+    """Spark's rule leaves such partitions out, and fails on a read that lacks some."""
+    spark = little_tables
+    shape = (f"{little.SKEWED_DENSE} WHERE s.k IN (0, 5)", SKEW)
+    with plain(spark):
+        before = ran(spark, shape, {})
+    assert "Partition" in before.reads[0].specs[0]
+    assert not before.reads[0].specs[0].startswith("CoalescedPartitionSpec(0,")
+    reads.decide(spark, f"named_struct({answer})")
+    after = ran(spark, shape, {})
+    assert after.digest == before.digest
+    assert policies.reasons(spark) == {"APPLIED"}
+    splits = [[s for s in read.specs if "Partial" in s] for read in before.reads]
+    assert splits == [[s for s in read.specs if "Partial" in s] for read in after.reads]
 
 
 OWN = {

@@ -23,7 +23,7 @@ object UndoneReads {
     group.reads.map { case (stage, read) =>
       stage.id -> (read match {
         case r: AQEShuffleReadExec if isSplitByJoin && !r.isLocalRead =>
-          r.copy(partitionSpecs = r.partitionSpecs.flatMap(single(stage, _)))
+          r.copy(partitionSpecs = singles(stage, r.partitionSpecs))
         case _ => stage
       })
     }.toMap
@@ -31,15 +31,25 @@ object UndoneReads {
 
   def isSplit(spec: ShufflePartitionSpec): Boolean = spec.isInstanceOf[PartialReducerPartitionSpec]
 
-  /** A coalesced range as its single reducers; the sides of a join have the same ranges at the same places. */
-  private def single(
+  /** Coalesced ranges as their single reducers, and the parts of split ones as they are; the sides of a join
+    * have the same ranges at the same places. Spark's rule leaves out reducers that are empty on all sides, but
+    * fails on a read that lacks some: they are put back.
+    */
+  private def singles(
       stage: ShuffleQueryStageExec,
-      spec: ShufflePartitionSpec
-  ): Seq[ShufflePartitionSpec] = spec match {
-    case c: CoalescedPartitionSpec if c.endReducerIndex - c.startReducerIndex > 1 =>
-      (c.startReducerIndex until c.endReducerIndex).map { i =>
-        CoalescedPartitionSpec(i, i + 1, stage.mapStats.map(_.bytesByPartitionId(i)))
-      }
-    case other => Seq(other)
+      specs: Seq[ShufflePartitionSpec]
+  ): Seq[ShufflePartitionSpec] = {
+    def single(i: Int) =
+      CoalescedPartitionSpec(i, i + 1, stage.mapStats.map(_.bytesByPartitionId(i)))
+    val read = specs.flatMap {
+      case c: CoalescedPartitionSpec if c.endReducerIndex - c.startReducerIndex > 1 =>
+        (c.startReducerIndex until c.endReducerIndex).map(i => i -> single(i))
+      case c: CoalescedPartitionSpec      => Seq(c.startReducerIndex -> c)
+      case p: PartialReducerPartitionSpec => Seq(p.reducerIndex -> p)
+      case other => throw new IllegalStateException(s"not a join's read: $other")
+    }.groupBy(_._1)
+    (0 until stage.shuffle.numPartitions).flatMap { i =>
+      read.get(i).fold[Seq[ShufflePartitionSpec]](Seq(single(i)))(_.map(_._2))
+    }
   }
 }

@@ -1,0 +1,210 @@
+"""Draws session settings at which adaptive execution has much to decide, and policies.
+
+A policy's answers depend on facts through a hash with a salt: they differ between the joins, sides
+and shuffles of a query, change as stages end, and are the same whenever the example is run again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+from hypothesis import strategies as st
+
+import skewed
+from fuzz_queries import weighted
+
+# Spark takes a name that it does not know (4.3's, on 3.5) as a setting that nobody reads.
+_ALWAYS = {
+    # Each file is one map task.
+    "spark.sql.files.maxPartitionBytes": "1MB",
+    "spark.sql.files.openCostInBytes": "1MB",
+    # What absurd answers are refused by, and tests need not wait for.
+    "spark.aqepilot.guard.max_partitions": "60",
+}
+# At Spark's own defaults every join here were a broadcast, and 200 tasks read a shuffle.
+_DEFAULTS = {
+    "spark.sql.shuffle.partitions": "5",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+# To compile takes longer than to run over a few rows.
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+_MAYBE: dict[str, list[str]] = {
+    "spark.sql.shuffle.partitions": ["5", "3", "4", "8", "13", "1"],
+    "spark.sql.adaptive.coalescePartitions.initialPartitionNum": ["6", "2", "11"],
+    "spark.sql.autoBroadcastJoinThreshold": ["-1", "-1", "-1", "-1", "1KB", "6KB", "10MB"],
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": ["-1", "1KB", "8KB", "1MB"],
+    "spark.sql.adaptive.coalescePartitions.enabled": ["true", "false"],
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": ["true", "false"],
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": ["1", "500", "4KB"],
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": ["500", "2KB", "8KB", "64MB"],
+    "spark.sql.adaptive.localShuffleReader.enabled": ["true", "false"],
+    "spark.sql.adaptive.skewJoin.enabled": ["true", "false"],
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": ["1.0", "1.2", "2", "5"],
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": ["100", "1KB", "4KB"],
+    "spark.sql.adaptive.forceOptimizeSkewedJoin": ["true", "false"],
+    "spark.sql.adaptive.forceApply": ["true"],
+    "spark.sql.adaptive.nonEmptyPartitionRatioForBroadcastJoin": ["0", "0.2", "0.9"],
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": ["0", "1KB", "1MB"],
+    "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin.enabled": ["true", "false"],
+    "spark.sql.adaptive.costEvaluator.countLocalSort.enabled": ["true", "false"],
+    "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled": ["true", "false"],
+    "spark.sql.adaptive.rebalancePartitionsSmallPartitionFactor": ["0.2", "0.9"],
+    "spark.sql.join.preferSortMergeJoin": ["true", "false"],
+    "spark.sql.requireAllClusterKeysForCoPartition": ["true", "false"],
+    "spark.sql.exchange.reuse": ["false"],
+    "spark.sql.execution.replaceHashWithSortAgg": ["true"],
+    "spark.sql.execution.useObjectHashAggregateExec": ["false"],
+    "spark.sql.sources.bucketing.enabled": ["true", "false"],
+    "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly": ["false"],
+    "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": ["0"],
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": ["true", "false"],
+    "spark.sql.unionOutputPartitioning": ["true", "false"],
+    "spark.sql.sortMergeJoinExecBuffer.in.memory.threshold": ["10"],
+    "spark.aqepilot.guard.max_broadcast_bytes": ["512KB", "512KB", "2KB"],
+    "spark.aqepilot.guard.max_hash_build_bytes": ["512KB", "512KB", "2KB"],
+}
+
+
+@st.composite
+def settings(draw: st.DrawFn) -> dict[str, str]:
+    """Draws session settings; half of them are left at Spark's defaults."""
+    chosen = {
+        key: draw(st.sampled_from(values)) for key, values in _MAYBE.items() if draw(st.booleans())
+    }
+    chosen = _DEFAULTS | chosen
+    if draw(st.integers(0, 7)):
+        chosen |= _INTERPRETED
+    return _ALWAYS | chosen
+
+
+class Answers(NamedTuple):
+    """What is drawn at a point.
+
+    Attributes:
+        facts: SQL texts that answers depend on.
+        values: Answers that are no structs, as SQL.
+        fields: The fields of an answer that is a struct, and their values as SQL.
+    """
+
+    facts: list[str]
+    values: list[str]
+    fields: dict[str, list[str]]
+
+
+def _numbers(type_name: str, *values: object) -> list[str]:
+    return [f"CAST({value} AS {type_name})" for value in values]
+
+
+_BYTES = (100, 1000, "{side}.median_bytes", "{side}.max_bytes - 1", 1, "NULL", 2**62, -5)
+_SPLITS = [
+    "transform({side}.bytes_by_partition_id, (b, i) -> 2)",
+    "transform({side}.bytes_by_partition_id, (b, i) -> CAST(pmod(hash(i, {salt}), 4) AS INT) + 1)",
+    "transform({side}.bytes_by_partition_id, (b, i) -> if(i = 1, 3, CAST(NULL AS INT)))",
+    "transform({side}.bytes_by_partition_id, (b, i) -> if(b > {side}.median_bytes, 9, 1))",
+    "transform({side}.bytes_by_partition_id, (b, i) -> 1000000)",
+    "transform({side}.bytes_by_partition_id, (b, i) -> 0)",
+    "array(2, 3)",
+    "CAST(array() AS ARRAY<INT>)",
+    "CAST(NULL AS ARRAY<INT>)",
+]
+POINTS = {
+    "dynamic_join_selection": Answers(
+        ["join.type", "side.is_left", "side.tables", "side.row_count", "other.row_count"],
+        [
+            *("'BROADCAST'", "'SHUFFLE_HASH'", "'PREFER_SHUFFLE_HASH'", "'SHUFFLE_MERGE'"),
+            *("'BROADCAST'", "'SHUFFLE_HASH'", "'NO_BROADCAST_HASH'", "NULL", "'NONSENSE'"),
+        ],
+        {},
+    ),
+    "shuffle_partitions": Answers(
+        ["shuffles.keys", "shuffles.feeds", "shuffles.tables", "shuffles.known_bytes"],
+        [
+            *("1", "2", "3", "7", "12", "shuffles.num_partitions * 2", "shuffles.num_partitions"),
+            *("NULL", "shuffles.num_partitions + 1", "0", "-1", "2147483647", "61"),
+            "shuffles.num_partitions * 2147483647",
+        ],
+        {},
+    ),
+    "cost_evaluation": Answers(
+        ["plan.is_current", "plan.shuffles", "plan.finished_shuffles", "plan.broadcasts"],
+        [
+            *("spark.cost", "spark.cost + 1", "0D", "1D", "-spark.cost", "NULL", "double('NaN')"),
+            *("if(plan.is_current, 9D, 1D)", "if(plan.is_current, 1D, 9D)", "spark.cost - 1"),
+            "double(plan.shuffles + plan.broadcasts)",
+            "double(10 - plan.shuffles)",
+        ],
+        {},
+    ),
+    "skew_join": Answers(
+        ["join.type", "join.strategy", "left.tables", "right.tables", "left.shuffle_bytes"],
+        ["NULL"],
+        {
+            "skew_factor": _numbers("DOUBLE", 1.0, 0.5, 1.3, 3, 1.1, "NULL", 2, "'NaN'"),
+            **{
+                f"{side}_{what}_bytes": [
+                    value.format(side=side) for value in _numbers("BIGINT", *_BYTES)
+                ]
+                for side in ("left", "right")
+                for what in ("threshold", "target")
+            },
+            "max_splits": _numbers("INT", 2, 3, 1000000, 1, 4, "NULL", 0),
+            "force": ["true", "false", "CAST(NULL AS BOOLEAN)"],
+            "left_splits": [s.replace("{side}", "left") for s in _SPLITS],
+            "right_splits": [s.replace("{side}", "right") for s in _SPLITS],
+        },
+    ),
+    "partition_coalescing": Answers(
+        ["stage.num_shuffles", "stage.is_final", "shuffle.tables", "shuffle.row_count"],
+        ["NULL"],
+        {
+            "target_bytes": _numbers("BIGINT", 1024, 3000, 20000, 2**40, 1500, "NULL", 6000, 1, 0),
+            "min_partition_bytes": _numbers("BIGINT", 1, 1000, 100000, 3000, "NULL", 0),
+            "min_partitions": _numbers("INT", 1, 2, 9, 4, "NULL", 1000000, 0),
+            "local_read": ["true", "false", "CAST(NULL AS BOOLEAN)"],
+            "keep": ["true", "false", "CAST(NULL AS BOOLEAN)"],
+        },
+    ),
+}
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> dict[str, str]:
+    """Draws one or two policies for all decision points, as settings."""
+    drawn = {}
+    names = draw(st.sampled_from([["first"], ["first", "second"], ["second", "first"]]))
+    for name, point in itertools.product(names, POINTS):
+        if len(names) == 1 or draw(st.booleans()):
+            drawn[f"spark.aqepilot.policy.{name}.{point}"] = draw(_texts(point))
+    named = [name for name in names if any(f".{name}." in key for key in drawn)]
+    for name in named:
+        mode = draw(st.sampled_from(["", "", "", "", "enforce", "shadow"]))
+        if mode:
+            drawn[f"spark.aqepilot.policy.{name}.mode"] = mode
+    drawn["spark.aqepilot.policies"] = ",".join(named)
+    return drawn
+
+
+@st.composite
+def _texts(draw: st.DrawFn, point: str) -> str:
+    """Draws a policy's text: one of up to four answers, by a hash of facts."""
+    facts, values, fields = POINTS[point]
+    answers = st.sampled_from(values) if values else st.nothing()
+    if fields:
+        # The same in each branch, whose types must agree.
+        names = draw(st.lists(st.sampled_from(list(fields)), min_size=1, max_size=3, unique=True))
+        structs = st.tuples(*(st.sampled_from(fields[name]) for name in names)).map(
+            lambda chosen: skewed.struct(**dict(zip(names, chosen, strict=True)))
+        )
+        answers = weighted({structs: 6, answers: 1})
+    salt = draw(st.integers(0, 99))
+    drawn = draw(st.lists(answers, min_size=1, max_size=4))
+    if set(drawn) == {"NULL"}:
+        return "NULL"
+    by = draw(st.lists(st.sampled_from(facts), min_size=1, unique=True))
+    whens = " ".join(f"WHEN {i} THEN {answer}" for i, answer in enumerate(drawn))
+    text = f"CASE pmod(hash({', '.join(by)}, {salt}), {len(drawn)}) {whens} END"
+    return (text if len(drawn) > 1 else drawn[0]).replace("{salt}", str(salt))

@@ -1,0 +1,76 @@
+"""Any query under any settings with any decisions at all points: the rows are plain Spark's.
+
+`make fuzz N=10000` runs more examples than the test suite does.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, reject, seed, settings
+from pyspark.sql import SparkSession
+
+import fuzz_policies
+import fuzz_queries
+import fuzzing
+
+N = int(os.environ.get("FUZZ_N", "200"))
+# The test suite runs the same examples each time.
+SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
+
+# The least number of decisions applied to one example, on average: about half of what is usual.
+FLOORS = dict.fromkeys(fuzz_policies.POINTS, 0.5) | {"skew_join": 0.1}
+
+
+@pytest.fixture(scope="module")
+def tables(_spark_context: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    fuzz_queries.write(_spark_context, tmp_path_factory.mktemp("fuzz"))
+    return _spark_context
+
+
+@pytest.mark.timeout(0)
+def test_any_decisions_leave_the_rows_of_any_query(
+    tables: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tally = fuzzing.Tally()
+    started = time.monotonic()
+
+    def say(text: object) -> None:
+        with capsys.disabled():
+            print(f"\n{text}", flush=True)
+
+    @seed(SEED)
+    @settings(
+        backend="anew",
+        max_examples=N,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(fuzzing.examples())
+    def holds(example: fuzzing.Example) -> None:
+        try:
+            decisions, rows = fuzzing.check(tables.newSession(), example)
+        except fuzzing.UndefinedError as error:
+            tally.rejected[str(error)] += 1
+            reject()
+        tally.add(decisions, rows)
+        if tally.examples % 100 == 0:
+            say(f"{tally.examples} examples in {time.monotonic() - started:.0f} s")
+
+    try:
+        holds()
+    except BaseException:
+        say(f"The example above is shrunk; to run all again: make fuzz N={N} SEED={SEED}")
+        raise
+    finally:
+        say(tally)
+    # Else the examples say nothing.
+    assert sum(tally.rejected.values()) <= tally.examples / 20
+    for point, floor in FLOORS.items():
+        assert tally.applied(point) >= floor * tally.examples, point
+        assert tally.adopted(point) > 0, point
