@@ -46,6 +46,7 @@ COMMON = {
 }
 # Else most of the time goes into compiling what runs a few times.
 QUICK_TO_START = {
+    "spark.log.level": "WARN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 # What Spark's own rules are to do at these, at the data's little size.
