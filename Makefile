@@ -40,11 +40,11 @@ PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -name '*.pyc' -not -
 WHEEL          := dist/aqepilot-$(VERSION)-py3-none-any.whl
 PYTEST         := -m pytest --doctest-modules --pyargs
 
-.PHONY: help check env jars wheel install test test-jvm test-python fuzz smoke demo bench lint format docs catalog clean
+.PHONY: help check env jars wheel install test test-jvm test-python fuzz parity smoke demo bench lint format docs catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
-	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (demo, bench, fuzz), SUITE='*Name' or TESTS=path for some tests"
+	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (fuzz, parity, demo, bench), SUITE='*Name' or TESTS=path for some tests"
 
 check:
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.10 or newer is needed, found no $(PYTHON): install it, or name it with make PYTHON=python3.11" >&2; exit 1; }
@@ -122,14 +122,17 @@ smoke: $(SMOKE:%=smoke-%) ## a policy under spark-submit on the other minors and
 smoke-%: .envs/spark-%/.installed
 	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/smoke)
 
-# ---- see it work
 $(if $(PATCH),,$(error SPARK=$(SPARK) is not in $(TABLE): use one of $(sort $(NEWEST) $(SMOKE))))
-DEMO := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $$5!="jvm")-$(VERSION).jar .envs/spark-$(PATCH)/.ready
+ONE_SPARK := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $$5!="jvm")-$(VERSION).jar .envs/spark-$(PATCH)/.ready
 
-demo: $(DEMO) ## TPC-H with a skewed key, plain and with a policy, side by side
+parity: $(ONE_SPARK) ## plans under recipes of Spark's own rules and under null against plain Spark's: TPC-H, TPC-DS
+	$(call with_spark,$(PATCH)) PYTHONPATH=python python tests/python/parity.py $(ARGS)
+
+# ---- see it work
+demo: $(ONE_SPARK) ## TPC-H with a skewed key, plain and with a policy, side by side
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m aqepilot demo $(ARGS)
 
-bench: $(DEMO) ## what aqepilot costs, paired with plain Spark
+bench: $(ONE_SPARK) ## what aqepilot costs, paired with plain Spark
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m bench $(ARGS)
 
 docs: .envs/tools/.ready ## what the pages in docs/ take from the sources; the Python reference, in dist/docs/

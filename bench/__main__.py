@@ -16,10 +16,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "python")]
 
-from bench import machine, runs  # noqa: E402
+from bench import machine, recipes, runs  # noqa: E402
 from bench.figures import Spread, ratios, spread  # noqa: E402
 
-PARTS = ("ask", "planning", "tpch")
+PARTS = ("ask", "planning", "tpch", "recipes")
 
 
 def main() -> None:
@@ -27,12 +27,18 @@ def main() -> None:
     where = machine.describe()
     figures: dict[str, Any] = {}
     if "ask" in options.part:
-        figures["ask_us"] = runs.ask(options.queries, options.warm_up_queries)
+        figures["ask_us"] = runs.ask(options.asks, options.warm_up_queries, options.only)
     if "planning" in options.part:
         figures["planning_ms"] = runs.planning(2 * options.rounds, options.warm_up, options.plans)
     if "tpch" in options.part:
         figures["tpch_s"] = runs.total(options.rounds, options.scale)
-    text = report(where, figures, options.scale)
+    if "recipes" in options.part:
+        figures["recipes"] = {
+            name: recipes.measure(name, options.scale, options.rounds, options.queries)
+            for name in recipes.CASES
+            if name in (options.only or recipes.CASES)
+        }
+    text = report(where, figures, options.scale, options.rounds)
     print(text)
     options.out.mkdir(parents=True, exist_ok=True)
     name = f"bench-spark-{where['spark']}"
@@ -43,12 +49,12 @@ def main() -> None:
     print(f"\nwritten: {options.out / name}.json, .md", file=sys.stderr)
 
 
-def report(where: dict[str, Any], figures: dict[str, Any], scale: float) -> str:
+def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds: int) -> str:
     """Returns the figures as markdown."""
     lines = [", ".join(f"{key} {value}" for key, value in where.items()), ""]
     if "ask_us" in figures:
         lines += _table(
-            "One ask, facts of two sides with 2,000 partitions included (µs)",
+            "One ask about shuffles of 2,000 partitions, facts included (µs)",
             ("policy", "median", "p10", "p90", "asks"),
             [_row(name, spread(asks)) for name, asks in figures["ask_us"].items() if asks],
         )
@@ -71,6 +77,13 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float) -> str:
             rows.append((variant, f"{statistics.median(values):.2f}", *paired, str(len(values))))
         head = ("variant", f"median {unit}", "to plain, median", "p10", "p90", "rounds")
         lines += _table(f"Installed without a policy: {title}", head, rows)
+    for name, found in figures.get("recipes", {}).items():
+        title = f"{name}, scale factor {scale:g}, {rounds} rounds"
+        for what, (head, *rows) in (
+            (title, recipes.table(found["seconds"])),
+            (f"{title}, by query", recipes.by_query(found)),
+        ):
+            lines += _table(what, head, rows)
     return "\n".join(lines)
 
 
@@ -91,12 +104,16 @@ def _table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> li
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("part", nargs="*", help=f"some of {', '.join(PARTS)}; default: all")
-    parser.add_argument("--rounds", type=int, default=6, help="runs of each variant (default 6)")
-    parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor (default 1)")
     parser.add_argument(
-        "--queries", type=int, default=30, help="timed queries of asks (default 30)"
+        "part",
+        nargs="*",
+        help=f"some of {', '.join(PARTS)}; default: all but recipes, which take hours",
     )
+    parser.add_argument("--rounds", type=int, default=6, help="runs of each variant (default 6)")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="scale factor of the data (default 1)"
+    )
+    parser.add_argument("--asks", type=int, default=30, help="timed queries of asks (default 30)")
     parser.add_argument(
         "--warm-up-queries", type=int, default=600, help="queries before those (default 600)"
     )
@@ -104,17 +121,35 @@ def _options() -> argparse.Namespace:
         "--plans", type=int, default=100, help="timed plannings a round (default 100)"
     )
     parser.add_argument("--warm-up", type=int, default=300, help="plannings before (default 300)")
+    parser.add_argument(
+        "--only",
+        type=_words,
+        default=[],
+        metavar="NAMES",
+        help="of ask and recipes, these only: "
+        + ", ".join(dict.fromkeys([*runs.ASKS, *recipes.CASES])),
+    )
+    parser.add_argument(
+        "--queries", type=_words, default=[], metavar="NAMES", help="of their queries, these only"
+    )
     parser.add_argument("--quick", action="store_true", help="2 rounds, scale 0.1, few repetitions")
     parser.add_argument("--out", type=Path, default=Path("target/bench"), help="for the figures")
     options = parser.parse_args()
     unknown = set(options.part) - set(PARTS)
     if unknown:
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    options.part = options.part or PARTS
+    unknown = set(options.only) - {*runs.ASKS, *recipes.CASES}
+    if unknown:
+        parser.error(f"nothing to measure {', '.join(sorted(unknown))} by")
+    options.part = options.part or PARTS[:-1]
     if options.quick:
-        options.rounds, options.scale, options.queries = 2, 0.1, 6
+        options.rounds, options.scale, options.asks = 2, 0.1, 6
         options.plans = options.warm_up = options.warm_up_queries = 20
     return options
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
 
 
 if __name__ == "__main__":

@@ -4,21 +4,73 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pyspark
 from rich.console import Console
+from rich.progress import track
 
 import submitting
 import tpch
+from aqepilot import recipes
 
 JOBS = Path(__file__).parent / "jobs"
-ASK_POLICIES = {
-    "sizes": "CASE WHEN side.max_bytes > 8 * side.median_bytes AND side.size_in_bytes < "
-    "other.size_in_bytes THEN 'SHUFFLE_HASH' END",
-    "every partition": "CASE WHEN exists(side.bytes_by_partition_id, b -> b > 8 * "
-    "side.median_bytes) THEN 'SHUFFLE_HASH' END",
+SORT_MERGE = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+}
+
+
+class Ask(NamedTuple):
+    """What is asked.
+
+    Attributes:
+        point: The decision point.
+        text: The policy's.
+        counted: Facts that have to be the number of partitions, for an ask to count.
+        conf: Settings.
+    """
+
+    point: str
+    text: str
+    counted: Sequence[str]
+    conf: Mapping[str, str] = SORT_MERGE
+
+
+def _recipe(name: str, *counted: str, conf: Mapping[str, str] = SORT_MERGE) -> Ask:
+    ((point, text),) = recipes.get(name, pyspark.__version__).texts().items()
+    return Ask(point, text, counted, conf)
+
+
+_SIDES = ("side.num_partitions", "other.num_partitions")
+_LEFT_RIGHT = ("left.num_partitions", "right.num_partitions")
+ASKS = {
+    "sizes": Ask(
+        "dynamic_join_selection",
+        "CASE WHEN side.max_bytes > 8 * side.median_bytes AND side.size_in_bytes < "
+        "other.size_in_bytes THEN 'SHUFFLE_HASH' END",
+        _SIDES,
+    ),
+    "every partition": Ask(
+        "dynamic_join_selection",
+        "CASE WHEN exists(side.bytes_by_partition_id, b -> b > 8 * "
+        "side.median_bytes) THEN 'SHUFFLE_HASH' END",
+        _SIDES,
+    ),
+    "hot_keys": _recipe("hot_keys", *_LEFT_RIGHT),
+    "optimize_skewed_join": _recipe("optimize_skewed_join", *_LEFT_RIGHT),
+    "coalesce_shuffle_partitions": _recipe("coalesce_shuffle_partitions", "shuffle.num_partitions"),
+    "right_sized_shuffles": _recipe("right_sized_shuffles", "shuffles.num_partitions"),
+    # A side turns out to be small: a re-plan.
+    "simple_cost_evaluator": _recipe(
+        "simple_cost_evaluator",
+        conf={
+            "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB",
+        },
+    ),
 }
 # "plain again" against "plain" shows the noise.
 VARIANTS = {"plain": False, "idle": True, "plain again": False}
@@ -33,21 +85,25 @@ ORDERS = (
 console = Console(stderr=True, highlight=False)
 
 
-def ask(queries: int, warm_up: int, partitions: int = 2000) -> dict[str, list[float]]:
-    """Returns the microseconds of each ask that had both sides' facts, by policy and kind."""
+def ask(
+    queries: int, warm_up: int, only: Sequence[str] = (), partitions: int = 2000
+) -> dict[str, list[float]]:
+    """Returns the microseconds of each ask that counts, by point, policy and kind."""
     found = {}
-    for name, text in ASK_POLICIES.items():
+    asks_of = {policy: of for policy, of in ASKS.items() if policy in (only or ASKS)}
+    for policy, of in track(asks_of.items(), "ask", console=console):
         conf = {
             "spark.sql.shuffle.partitions": str(partitions),
-            "spark.sql.autoBroadcastJoinThreshold": "-1",
             "spark.aqepilot.policies": "bench",
-            "spark.aqepilot.policy.bench.dynamic_join_selection": text,
+            f"spark.aqepilot.policy.bench.{of.point}": of.text,
+            **of.conf,
         }
-        console.print(f"ask: {name}")
-        asks = _submitted("ask.py", [str(warm_up), str(queries)], conf, extension=True)
+        words = [str(warm_up), str(queries), of.point, ",".join(of.counted)]
+        asks = _submitted("ask.py", words, conf, extension=True)
+        name = f"{of.point}: {policy}"
         found[name] = [a["us"] for a in asks]
-        found[f"{name}: first of a join"] = [a["us"] for a in asks if a["is_first"]]
-        found[f"{name}: second"] = [a["us"] for a in asks if not a["is_first"]]
+        found[f"{name}, first of a query"] = [a["us"] for a in asks if a["is_first"]]
+        found[f"{name}, later ones"] = [a["us"] for a in asks if not a["is_first"]]
     return found
 
 

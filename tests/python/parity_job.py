@@ -1,4 +1,6 @@
-"""Runs the TPC-H queries with plain Spark and with policies; prints what each run came to.
+"""Runs queries with plain Spark and with policies; prints what each run came to.
+
+spark-submit parity_job.py <JSON of `parity.Work`>
 
 Which of two small sides is broadcast is a race in plain Spark already: AQE looks at the stages that
 have finished when it wakes. On ``local[1]`` they finish one after the other, and a query whose plan
@@ -10,68 +12,99 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+import generated
 import plans
 import rows
+import tpcds
 import tpch
 
-KEY = "spark.aqepilot.policy.parity.dynamic_join_selection"
+POLICY = "spark.aqepilot.policy.parity."
 ATTEMPTS = 12
+READ = "AQEShuffleRead"
+WORKLOADS = {"tpch": tpch, "tpcds": tpcds}
 
 
-def fired(spark: SparkSession) -> Counter[str]:
-    """How often Spark's own rules had something to say, by what they said."""
-    said: Counter[str] = Counter()
-    for row in spark.sql("SELECT spark_answer, facts FROM aqepilot_decisions()").collect():
-        conversion = json.loads(row.facts)["spark"].get("conversion")
-        said[row.spark_answer or "nothing"] += 1
-        said["convert"] += conversion in ("LEFT", "RIGHT")
-    return said
+def did(plan: str) -> Counter[str]:
+    """How often Spark's own rules changed a query, by its final plan."""
+    done: Counter[str] = Counter()
+    lines = [line.strip() for line in plan.splitlines()]
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        done["joins split"] += "Join(skew=true)" in line
+        if line.startswith(READ):
+            kind = line.removeprefix(READ).partition("PartitionSpec(")[0].rpartition(" ")[0].strip()
+            done[f"reads {kind or 'as they are'}"] += 1
+            done["rebalances split"] += "skewed" in kind and "REBALANCE" in below
+    return done
 
 
-def compared(spark: SparkSession, sql: str, texts: dict[str, str]) -> dict[str, Any]:
-    """One query: for each policy whether its plan is one that plain Spark makes, else both."""
+def said(spark: SparkSession, since: int) -> tuple[Counter[str], int]:
+    """What Spark's own rules said by the record since a decision, and the last decision."""
+    found: Counter[str] = Counter()
+    recorded = spark.sql(f"SELECT * FROM aqepilot_decisions() WHERE decision_id > {since}")
+    for row in recorded.collect():
+        since = max(since, row.decision_id)
+        if row.point == "dynamic_join_selection" and row.facts:
+            conversion = json.loads(row.facts)["spark"].get("conversion")
+            found[row.spark_answer or "nothing"] += 1
+            found["convert"] += conversion in ("LEFT", "RIGHT")
+        elif row.point == "cost_evaluation" and row.subject.endswith("re-plan") and row.applied:
+            found[f"goes on with {row.final_strategy}"] += 1
+    return found, since
+
+
+def compared(spark: SparkSession, sql: str, policies: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """One query: for each policy whether its plan is one that plain Spark makes, else all plans."""
 
     def run(mode: str) -> plans.Executed:
         spark.conf.set("spark.aqepilot.mode", mode)
         return plans.execute(spark.sql(sql))
 
     first = run("off")
-    plain = {first.plan}
+    plain = {first.plan: first.rows}
     differ = {}
-    for name, text in texts.items():
-        spark.conf.set(KEY, text)
+    for name, texts in policies.items():
+        for point, text in texts.items():
+            spark.conf.set(POLICY + point, text)
         for _ in range(ATTEMPTS):
             after = run("enforce")
-            rows.assert_same_rows(after.rows, first.rows)
             if after.plan in plain:
                 break
-            plain.add(run("off").plan)
+            again = run("off")
+            plain.setdefault(again.plan, again.rows)
         if after.plan not in plain:
             differ[name] = [after.plan, *sorted(plain)]
-    return {"differ": differ, "rows": first.rows}
+        rows.assert_same_rows(after.rows, plain.get(after.plan, first.rows))
+    return {"first": first, "differ": differ, "plain_plans": len(plain)}
 
 
 def main() -> None:
-    scale, settings, texts = float(sys.argv[1]), json.loads(sys.argv[2]), json.loads(sys.argv[3])
+    work = json.loads(sys.argv[1])
+    workload = WORKLOADS[work["workload"]]
+    numbered = workload.queries()
+    queries = {str(number): numbered[number] for number in work["numbers"]} | work["further"]
     root = SparkSession.builder.getOrCreate()
-    for name, conf in settings.items():
-        said: Counter[str] = Counter()
-        for number, sql in tpch.queries().items():
-            spark = root.newSession()
-            tpch.register(spark, scale)
-            for key, value in {**conf, "spark.aqepilot.policies": "parity"}.items():
-                spark.conf.set(key, value)
-            result = compared(spark, sql, texts)
-            rows.assert_same_rows(
-                result["rows"], tpch.answer(number, scale), rel_tol=1e-6, numbers_alike=True
-            )
-            said += fired(spark)
-            print("RESULT", json.dumps([name, number, result["differ"]]), flush=True)
-        print("FIRED", json.dumps([name, said]), flush=True)
+    for setting, conf in work["settings"].items():
+        spark = root.newSession()
+        generated.register(spark, Path(work["tables"]))
+        for key, value in {**conf, "spark.aqepilot.policies": "parity"}.items():
+            spark.conf.set(key, value)
+        last = -1
+        for query, text in queries.items():
+            if setting in work["rebalanced"]:
+                text = f"SELECT /*+ REBALANCE */ * FROM (\n{text}\n)"
+            result = compared(spark, text, work["policies"])
+            first = result.pop("first")
+            if query not in work["further"]:
+                answer = workload.answer(int(query), work["scale"])
+                rows.assert_same_rows(first.rows, answer, rel_tol=1e-5, numbers_alike=True)
+            fired, last = said(spark, last)
+            result["fired"] = fired + did(first.plan)
+            print("RESULT", json.dumps([setting, query, result]), flush=True)
 
 
 if __name__ == "__main__":

@@ -107,11 +107,10 @@ def reads(df: DataFrame) -> list[Reads]:
 def canonical_plan(df: DataFrame) -> str:
     """Returns the final plan as an indented text that is the same in each run.
 
-    Ids are numbered anew, in the order they appear. Wants `METADATA_IN_FULL` in the session.
+    Ids are numbered anew, in the order they appear. Wants `METADATA_IN_FULL` in the session. A
+    read of a shuffle is followed by what each task reads.
     """
-    lines = [
-        "  " * depth + node.simpleString(MAX_FIELDS) for depth, node in _walk(_executed_plan(df))
-    ]
+    lines = ["  " * depth + _line(node) for depth, node in _walk(_executed_plan(df))]
     return canonical("\n".join(line.rstrip() for line in lines))
 
 
@@ -139,6 +138,13 @@ def tables(node: Any) -> tuple[str, ...]:
 def is_final(df: DataFrame) -> bool:
     """Has the adaptive plan of this very DataFrame been executed?"""
     return "isFinalPlan=true" in _executed_plan(df).toString()
+
+
+def _line(node: Any) -> str:
+    text = str(node.simpleString(MAX_FIELDS))
+    if _class(node) == "AQEShuffleReadExec":
+        text += " " + str(node.partitionSpecs().mkString("|"))
+    return text
 
 
 def _executed_plan(df: DataFrame) -> Any:

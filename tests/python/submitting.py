@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyspark
 
@@ -53,6 +55,76 @@ def submit(
 ) -> subprocess.CompletedProcess[str]:
     """Submits a script's text and returns what it printed and its exit code.
 
+    ``timeout_s`` says when to give up; all else is as for `prepared`.
+    """
+    command, environment = prepared(
+        folder,
+        script,
+        submit_words,
+        conf=conf,
+        job_words=job_words,
+        extension=extension,
+        master=master,
+        memory=memory,
+        env=env,
+    )
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def lines(folder: Path, script: str, timeout_s: float, **options: Any) -> Iterator[str]:
+    """Submits a script's text and yields each line that it prints as it comes.
+
+    Args:
+        folder: As for `prepared`.
+        script: The job.
+        timeout_s: When to kill it.
+        options: As for `prepared`.
+
+    Raises:
+        RuntimeError: The job failed or took too long.
+    """
+    command, environment = prepared(folder, script, **options)
+    with (
+        Path(folder, "stderr").open("w+", encoding="utf-8") as stderr,
+        subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True
+        ) as job,
+    ):
+        timer = threading.Timer(timeout_s, job.kill)
+        timer.start()
+        try:
+            yield from job.stdout or ()
+            job.wait()
+        finally:
+            timer.cancel()
+            job.kill()
+        if job.returncode:
+            stderr.seek(0)
+            raise RuntimeError(f"exit code {job.returncode}:\n{stderr.read()[-4000:]}")
+
+
+def prepared(
+    folder: Path,
+    script: str,
+    submit_words: Sequence[str] = (),
+    *,
+    conf: Mapping[str, str] | None = None,
+    job_words: Sequence[str] = (),
+    extension: bool = True,
+    master: str = "local[2]",
+    memory: str = "1g",
+    env: Mapping[str, str] | None = None,
+) -> tuple[list[str], dict[str, str]]:
+    """Writes a script's text and returns the command and environment that submit it.
+
     Args:
         folder: Where the script and what Spark leaves behind go.
         script: The job; it sees no aqepilot but through the words.
@@ -63,7 +135,6 @@ def submit(
         master: Where it runs.
         memory: The driver's heap.
         env: Added to the environment.
-        timeout_s: When to give up.
     """
     folder.mkdir(parents=True, exist_ok=True)
     job = folder / "job.py"
@@ -92,12 +163,4 @@ def submit(
         "TERM": "dumb",
         **(env or {}),
     }
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    return command, environment

@@ -5,18 +5,14 @@ All 22 TPC-H queries, at settings where the built-in rule fires; DuckDB is the o
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
-from typing import Any
-
 import pyspark
 import pytest
 
-import submitting
+import parity
 import tpch
 from aqepilot import recipes
 
+POINT = "dynamic_join_selection"
 SCALE = 0.01
 COMMON = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -46,43 +42,32 @@ FOUR_THREE = pyspark.__version__ >= "4.3"
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    recipe = recipes.get("dynamic_join_selection", spark=pyspark.__version__)
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], parity.Result]:
+    recipe = recipes.get(POINT, spark=pyspark.__version__)
     texts = {
-        "recipe": recipe.texts()["dynamic_join_selection"],
+        "recipe": recipe.texts()[POINT],
         "null": "NULL",
         "null after a first answer": NULL_AFTER_FIRST,
     }
-    tpch.files(SCALE)
-    here = Path(__file__).parent
-    job = (here / "parity_job.py").read_text()
-    done = submitting.submit(
-        tmp_path_factory.mktemp("parity"),
-        job,
-        job_words=[str(SCALE), json.dumps(SETTINGS), json.dumps(texts)],
-        master="local[1]",
-        env={"PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.getenv("PYTHONPATH")])])},
-        timeout_s=900,
+    work = parity.Work(
+        "tpch",
+        SCALE,
+        str(tpch.files(SCALE)),
+        list(range(1, 23)),
+        SETTINGS,
+        {name: {POINT: text} for name, text in texts.items()},
     )
-    assert done.returncode == 0, done.stderr[-4000:]
-    out: dict[str, dict[str, Any]] = {name: {} for name in SETTINGS}
-    for line in done.stdout.splitlines():
-        if line.startswith("RESULT "):
-            name, number, differ = json.loads(line.removeprefix("RESULT "))
-            out[name][str(number)] = differ
-        elif line.startswith("FIRED "):
-            name, said = json.loads(line.removeprefix("FIRED "))
-            out[name]["fired"] = said
-    return out
+    found = parity.run(work, tmp_path_factory.mktemp("parity"), timeout_s=900)
+    return {(result.setting, result.query): result for result in found}
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("number", range(1, 23))
 def test_plans_equal_plain_sparks(
-    results: dict[str, dict[str, Any]], name: str, number: int
+    results: dict[tuple[str, str], parity.Result], name: str, number: int
 ) -> None:
-    for policy, found in results[name][str(number)].items():
+    for policy, found in results[name, str(number)].differ.items():
         assert found[0] == found[1], policy
 
 
@@ -93,6 +78,9 @@ def test_plans_equal_plain_sparks(
         ("prefers", "convert" if FOUR_THREE else "PREFER_SHUFFLE_HASH"),
     ],
 )
-def test_the_builtin_rule_fired(results: dict[str, dict[str, Any]], name: str, word: str) -> None:
+def test_the_builtin_rule_fired(
+    results: dict[tuple[str, str], parity.Result], name: str, word: str
+) -> None:
     """Else equal plans would show nothing. 4.3 prefers by its conversion, not by a hint."""
-    assert results[name]["fired"].get(word, 0) >= 10, results[name]["fired"]
+    fired = parity.fired(results.values(), name)
+    assert fired[word] >= 10, fired

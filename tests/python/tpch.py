@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import generated
 
 if TYPE_CHECKING:
     import duckdb
@@ -19,24 +20,16 @@ if TYPE_CHECKING:
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 # Spark's averages and quotients are decimals of 6 digits, DuckDB's are doubles.
 ORACLE_REL_TOL = 1e-5
-DATA = Path(__file__).resolve().parents[2] / ".data"
 
 
 def files(scale: float) -> Path:
     """Returns the folder with one Parquet file for each table, generated at the first call."""
-    folder = DATA / f"tpch-sf{scale:g}"
-    if folder.is_dir():
-        return folder
-    DATA.mkdir(exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(dir=DATA, prefix=f"{folder.name}."))
-    command = [_generator(), "parquet", "-s", f"{scale:g}", "--output-dir", str(unfinished)]
+    return generated.folder(f"tpch-sf{scale:g}", lambda folder: _generate(scale, folder))
+
+
+def _generate(scale: float, folder: Path) -> None:
+    command = [_generator(), "parquet", "-s", f"{scale:g}", "--output-dir", str(folder)]
     subprocess.run(command, check=True, capture_output=True)
-    unfinished.chmod(0o755)
-    try:
-        unfinished.rename(folder)
-    except OSError:  # another process was faster
-        shutil.rmtree(unfinished)
-    return folder
 
 
 def _generator() -> str:
@@ -49,9 +42,7 @@ def _generator() -> str:
 
 def register(spark: SparkSession, scale: float) -> None:
     """Makes a temporary view of each table."""
-    for table in TABLES:
-        path = files(scale) / f"{table}.parquet"
-        spark.read.parquet(str(path)).createOrReplaceTempView(table)
+    generated.register(spark, files(scale))
 
 
 @cache

@@ -1,0 +1,67 @@
+"""Runs queries under sets of settings in turn, in sessions of one JVM; prints a line for each run.
+
+spark-submit recipes.py <JSON of `bench.recipes.Work`>
+
+Each round runs each query once under each set of settings, one after the other; the order rotates
+and turns around. Before the first round, each runs once on small tables, so that the JVM has
+compiled what is measured. A round has new sessions.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+work = json.loads(sys.argv[1])
+root = SparkSession.builder.appName("bench-recipes").getOrCreate()
+schemas = {}
+
+
+def session(folder: str, conf: dict[str, str]) -> SparkSession:
+    made = root.newSession()
+    for path in map(str, Path(folder).glob("*.parquet")):
+        if path not in schemas:
+            schemas[path] = root.read.parquet(path).schema
+        view = made.read.schema(schemas[path]).parquet(path)
+        view.createOrReplaceTempView(Path(path).stem)
+    made.udf.register("letters_in_python", lambda text: len(set(text)), "int")
+    for key, value in (work["conf"] | conf).items():
+        made.conf.set(key, value)
+    return made
+
+
+def in_turn(number: int) -> list[str]:
+    """The variants in the order of a round: rotated by one each two rounds, every second reversed.
+
+    So that none always follows the same one, nor comes first more often.
+    """
+    names = list(work["variants"])
+    start = number // 2 % len(names)
+    turned = names[start:] + names[:start]
+    return turned[::-1] if number % 2 else turned
+
+
+def adopted(spark: SparkSession, since: int) -> tuple[int, int]:
+    """How many decisions changed a plan since one of them, and the last decision."""
+    root.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    (row,) = spark.sql(
+        "SELECT count_if(fate = 'adopted') AS n, max(decision_id) AS last "
+        f"FROM aqepilot_decisions() WHERE decision_id > {since}"
+    ).collect()
+    return row.n, row.last or since
+
+
+for number in range(-1, work["rounds"]):
+    folder = work["small"] if number < 0 else work["tables"]
+    sessions = {name: session(folder, conf) for name, conf in work["variants"].items()}
+    last = dict.fromkeys(sessions, -1)
+    for at, (query, text) in enumerate(work["queries"].items()):
+        for variant in in_turn(number + at):
+            start = time.perf_counter()
+            sessions[variant].sql(text).collect()
+            seconds = time.perf_counter() - start
+            changes, last[variant] = adopted(sessions[variant], last[variant])
+            print("RUN", json.dumps([number, query, variant, seconds, changes]), flush=True)
+root.stop()

@@ -1,0 +1,55 @@
+"""Recipes of all of Spark's own rules together, and null: plans equal plain Spark's.
+
+TPC-H, and of TPC-DS a part; `make parity` takes all of it. DuckDB is the oracle for the rows.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import parity
+
+# Many joins, unions, windows, subqueries and shared shuffles.
+QUERIES = {"tpch": (), "tpcds": (2, 5, 14, 17, 23, 33, 47, 64, 72, 75, 78, 95)}
+Results = dict[str, list[parity.Result]]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder = tmp_path_factory.mktemp("parity")
+    return {
+        name: list(parity.run(parity.of_recipes(name, numbers), folder / name, timeout_s=900))
+        for name, numbers in QUERIES.items()
+    }
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("setting", parity.SETTINGS)
+@pytest.mark.parametrize("workload", QUERIES)
+def test_plans_equal_plain_sparks(results: Results, workload: str, setting: str) -> None:
+    own = [result for result in results[workload] if result.setting == setting]
+    assert len(own) >= (len(QUERIES[workload]) or 22)
+    for result in own:
+        for policies, (ours, *plain) in result.differ.items():
+            assert ours == plain[0], f"query {result.query}, {policies}"
+
+
+@pytest.mark.parametrize("setting", parity.SETTINGS)
+@pytest.mark.parametrize("workload", QUERIES)
+def test_sparks_own_rules_fired(results: Results, workload: str, setting: str) -> None:
+    """Else equal plans would show nothing."""
+    fired = parity.fired(results[workload], setting)
+    assert not [what for what in parity.FIRES[setting] if not fired[what]], fired
+
+
+def test_a_policy_of_another_kind_gives_another_plan(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Else equal plans would show nothing: one task more than Spark's own rule would start."""
+    work = parity.of_recipes("tpch", [4], ["splits"])
+    another = {"partition_coalescing": "named_struct('min_partitions', spark.num_partitions + 1)"}
+    work = work._replace(policies={"another": another})
+    (result,) = parity.run(work, tmp_path_factory.mktemp("parity"), timeout_s=300)
+    ours, *plain = result.differ["another"]
+    assert "AQEShuffleRead" in ours
+    assert plain
