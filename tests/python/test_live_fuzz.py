@@ -69,6 +69,8 @@ def test_any_decisions_leave_the_rows_of_any_query(
         raise
     finally:
         say(tally)
+    if tally.examples < 100:
+        return
     # Else the examples say nothing.
     assert sum(tally.rejected.values()) <= tally.examples / 20
     for point, floor in FLOORS.items():
