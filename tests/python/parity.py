@@ -75,7 +75,7 @@ SETTINGS = {
     "broadcasts": COMMON
     | {
         "spark.sql.shuffle.partitions": "16",
-        ADAPTIVE + "autoBroadcastJoinThreshold": "1MB",
+        ADAPTIVE + "autoBroadcastJoinThreshold": "64KB",
         ADAPTIVE + "nonEmptyPartitionRatioForBroadcastJoin": "0.5",
         ADAPTIVE + "advisoryPartitionSizeInBytes": "8KB",
         ADAPTIVE + "coalescePartitions.minPartitionSize": "1KB",
