@@ -45,10 +45,10 @@ def test_sparks_own_rules_fired(results: Results, workload: str, setting: str) -
 def test_a_policy_of_another_kind_gives_another_plan(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Else equal plans would show nothing: one task more than Spark's own rule would start."""
+    """Else equal plans would show nothing: more tasks than Spark's own rule would start."""
     work = parity.of_recipes("tpch", [4], ["splits"])
-    another = {"partition_coalescing": "named_struct('min_partitions', spark.num_partitions + 1)"}
-    work = work._replace(policies={"another": another})
+    more = "named_struct('min_partitions', spark.num_partitions + 1, 'min_partition_bytes', 1L)"
+    work = work._replace(policies={"another": {"partition_coalescing": more}})
     (result,) = parity.run(work, tmp_path_factory.mktemp("parity"), timeout_s=300)
     ours, *plain = result.differ["another"]
     assert "AQEShuffleRead" in ours
