@@ -73,6 +73,25 @@ def spark(_spark_context: SparkSession) -> Iterator[SparkSession]:
     session.catalog.clearCache()
 
 
+@pytest.fixture(autouse=True)
+def _no_fault_was_swallowed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No fault of ours fails a query, so each test looks whether there was one."""
+    if "_spark_context" not in request.fixturenames:
+        yield
+        return
+    jvm: Any = request.getfixturevalue("_spark_context")._jvm
+    log = jvm.org.apache.spark.sql.aqepilot.log.DecisionLog
+
+    def faults() -> dict[str, int]:
+        counters = log.getActive().get().counters()
+        found = [counters.apply(i) for i in range(counters.size())]
+        return {one._1(): one._2() for one in found if one._1().startswith("errors.")}
+
+    before = faults()
+    yield
+    assert faults() == before
+
+
 @pytest.fixture
 def plain() -> Plain:
     """``with plain(spark): ...`` is plain Spark: the same session, every policy off."""

@@ -7,6 +7,7 @@ and shuffles of a query, change as stages end, and are the same whenever the exa
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hypothesis import strategies as st
@@ -88,11 +89,13 @@ class Answers(NamedTuple):
         facts: SQL texts that answers depend on.
         values: Answers that are no structs, as SQL.
         fields: The fields of an answer that is a struct, and their values as SQL.
+        together: Fields that do much together: two of three structs are of these.
     """
 
     facts: list[str]
     values: list[str]
     fields: dict[str, list[str]]
+    together: Sequence[list[str]] = ()
 
 
 def _numbers(type_name: str, *values: object) -> list[str]:
@@ -100,13 +103,14 @@ def _numbers(type_name: str, *values: object) -> list[str]:
 
 
 _BYTES = (100, 1000, "{side}.median_bytes", "{side}.max_bytes - 1", 1, "NULL", 2**62, -5)
+_EACH = "transform({side}.bytes_by_partition_id, (b, i) -> "
 _SPLITS = [
-    "transform({side}.bytes_by_partition_id, (b, i) -> 2)",
-    "transform({side}.bytes_by_partition_id, (b, i) -> CAST(pmod(hash(i, {salt}), 4) AS INT) + 1)",
-    "transform({side}.bytes_by_partition_id, (b, i) -> if(i = 1, 3, CAST(NULL AS INT)))",
-    "transform({side}.bytes_by_partition_id, (b, i) -> if(b > {side}.median_bytes, 9, 1))",
-    "transform({side}.bytes_by_partition_id, (b, i) -> 1000000)",
-    "transform({side}.bytes_by_partition_id, (b, i) -> 0)",
+    *[_EACH + "2)"] * 4,
+    *[_EACH + "CAST(pmod(hash(i, {salt}), 4) AS INT) + 1)"] * 4,
+    _EACH + "if(i = 1, 3, CAST(NULL AS INT)))",
+    _EACH + "if(b > {side}.median_bytes, 9, 1))",
+    _EACH + "1000000)",
+    _EACH + "0)",
     "array(2, 3)",
     "CAST(array() AS ARRAY<INT>)",
     "CAST(NULL AS ARRAY<INT>)",
@@ -156,6 +160,13 @@ POINTS = {
             "left_splits": [s.replace("{side}", "left") for s in _SPLITS],
             "right_splits": [s.replace("{side}", "right") for s in _SPLITS],
         },
+        [
+            *(["left_splits"], ["left_splits", "force"]),
+            *(["right_splits"], ["right_splits", "force"]),
+            *(["left_splits", "right_splits"], ["left_splits", "right_splits", "force"]),
+            ["skew_factor", "left_threshold_bytes", "left_target_bytes", "force"],
+            ["skew_factor", "right_threshold_bytes", "right_target_bytes", "force"],
+        ],
     ),
     "partition_coalescing": Answers(
         ["stage.num_shuffles", "stage.is_final", "shuffle.tables", "shuffle.row_count"],
@@ -191,11 +202,13 @@ def policies(draw: st.DrawFn) -> dict[str, str]:
 @st.composite
 def _texts(draw: st.DrawFn, point: str) -> str:
     """Draws a policy's text: one of up to four answers, by a hash of facts."""
-    facts, values, fields = POINTS[point]
+    facts, values, fields, together = POINTS[point]
     answers = st.sampled_from(values) if values else st.nothing()
     if fields:
         # The same in each branch, whose types must agree.
         names = draw(st.lists(st.sampled_from(list(fields)), min_size=1, max_size=3, unique=True))
+        if together and draw(st.integers(0, 2)):
+            names = draw(st.sampled_from(together))
         structs = st.tuples(*(st.sampled_from(fields[name]) for name in names)).map(
             lambda chosen: skewed.struct(**dict(zip(names, chosen, strict=True)))
         )

@@ -158,13 +158,25 @@ def _problems(spark: SparkSession) -> list[tuple[str, str]]:
 
 
 def _is_undefined(spark: SparkSession, example: Example, expected: list[Row]) -> bool:
-    """Whether plain Spark gives other rows, too, now and then."""
-    for _ in range(3):
+    """Whether plain Spark gives other rows, too, now and then or without adaptive execution.
+
+    3.5's re-plans lose the order of a query that joins the first rows of another order.
+    """
+
+    def differs() -> bool:
         try:
             assert_same_rows(_plain(spark, example), expected, ordered=example.query.is_ordered)
         except AssertionError:
             return True
-    return False
+        return False
+
+    if any(differs() for _ in range(3)):
+        return True
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        return differs()
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
 
 
 def _rows(spark: SparkSession, query: Query) -> list[Row]:

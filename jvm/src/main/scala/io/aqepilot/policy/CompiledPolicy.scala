@@ -13,6 +13,18 @@ import java.util.concurrent.ConcurrentLinkedQueue
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Expression
 
+/** A fact could not be computed: a fault of ours, not of the policy that reads it. */
+final class FactFault(cause: Throwable) extends RuntimeException(cause)
+
+private object FactFault {
+
+  /** Spark's expressions wrap what is thrown below them. */
+  def in(e: Throwable): Option[FactFault] =
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).collectFirst {
+      case fault: FactFault => fault
+    }
+}
+
 /** A policy text bound to a facts schema, ready to answer from any thread.
   *
   * Lambdas keep their variables inside the expression, so two threads must never share one. Each
@@ -29,7 +41,7 @@ final class CompiledPolicy private (
   private val idle = new ConcurrentLinkedQueue[Expression]
 
   /** Answers for one row of facts, under fixed semantics and never by throwing, except for
-    * InterruptedException and OutOfMemoryError.
+    * InterruptedException, OutOfMemoryError and what a [[FactFault]] carries.
     *
     * @return a Catalyst value (`UTF8String`, ...) or null
     */
@@ -45,7 +57,10 @@ final class CompiledPolicy private (
     catch {
       case e: InterruptedException => throw e
       case e: OutOfMemoryError     => throw e
-      case e: Throwable            => Left(EvaluationFailure(ErrorText.of(e)))
+      case e: Throwable            => FactFault.in(e) match {
+          case Some(fault) => throw fault.getCause
+          case None        => Left(EvaluationFailure(ErrorText.of(e)))
+        }
     }
 
   /** Whether a fact (`side.bytes_by_partition_id`), or the struct that holds it, is read. A struct

@@ -1,7 +1,10 @@
 package org.apache.spark.sql.aqepilot.facts
 
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{LongType, StructType}
 import org.scalatest.funsuite.AnyFunSuite
+
+import io.aqepilot.policy.PolicyCompiler
 
 class LazyRowSuite extends AnyFunSuite {
 
@@ -51,5 +54,17 @@ class LazyRowSuite extends AnyFunSuite {
     val copy = row.copy()
     assert(copy.isNullAt(0) && copy.getStruct(1, 1).getLong(0) === 3L && computed === 1)
     assert(!copy.getStruct(1, 1).isInstanceOf[LazyRow])
+  }
+
+  test("a fact that fails is not taken for a failure of the policy that reads it") {
+    val facts = StructType.fromDDL("a BIGINT, b STRUCT<c: BIGINT>")
+    def eval(text: String) = PolicyCompiler
+      .compile(text, facts, LongType)
+      .fold(e => fail(e.message), _.eval(LazyRow(() => 1L, () => LazyRow(() => sys.error("lost")))))
+    assert(eval("a + 1") === Right(2L))
+    assert(eval("a + 9223372036854775807L").isLeft)
+    Seq("b.c", "a + b.c", "aggregate(array(1L, 2L), 0L, (x, y) -> x + y + b.c)").foreach { text =>
+      assert(intercept[RuntimeException](eval(text)).getMessage === "lost", text)
+    }
   }
 }

@@ -4,10 +4,14 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BaseGenericInternalRow, GenericInternalRow}
 import org.apache.spark.sql.internal.SQLConf
 
+import io.aqepilot.policy.FactFault
+
 /** A row whose values are computed when they are first read: a query waits for the facts that its policies
   * read, and for no others.
   *
   * They are computed under the settings under which the row was made: a policy is evaluated under others.
+  *
+  * A value that cannot be computed throws [[io.aqepilot.policy.FactFault]].
   *
   * Not thread-safe. Holds what its values are computed from: keep a [[copy]], not the row.
   */
@@ -21,7 +25,14 @@ final class LazyRow(values: Array[() => Any]) extends BaseGenericInternalRow {
 
   override protected def genericGet(ordinal: Int): Any = {
     if (!isComputed(ordinal)) {
-      computed(ordinal) = SQLConf.withExistingConf(conf)(values(ordinal)())
+      computed(ordinal) =
+        try SQLConf.withExistingConf(conf)(values(ordinal)())
+        catch {
+          case e: FactFault            => throw e
+          case e: InterruptedException => throw e
+          case e: OutOfMemoryError     => throw e
+          case e: Throwable            => throw new FactFault(e)
+        }
       isComputed(ordinal) = true
     }
     computed(ordinal)

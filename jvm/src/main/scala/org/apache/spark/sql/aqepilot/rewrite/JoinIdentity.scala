@@ -21,8 +21,10 @@ object JoinIdentity extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = {
     plan match {
       case ReturnAnswer(root) =>
-        FailOpen("join identity", ()) {
+        FailOpen("policy news", ()) {
           Sessions.active.foreach(s => PolicyNews.tell(s, PolicySet.of(s.sessionState.conf)))
+        }
+        FailOpen("join identity", ()) {
           if (root.containsPattern(TreePattern.JOIN) && !root.exists(_.isInstanceOf[Stage])) {
             root.foreach {
               case j: Join => JoinState.start(j)
