@@ -167,7 +167,7 @@ def test_a_table_is_saved(session: SparkSession) -> None:
 
 
 def test_a_cached_table(session: SparkSession, executed: Run, plain: Any) -> None:
-    """On 3.5 Spark plans what is cached without adaptive execution: left alone there."""
+    """Spark plans what is cached in a copy of the session, and runs it with its first reader."""
     sql = "SELECT c.k, count(*) AS n, sum(c.w + s.w) AS w FROM cached c JOIN sparse s ON c.k = s.k"
     sql = f"{sql} GROUP BY c.k"
     with plain(session):
@@ -183,8 +183,18 @@ def test_a_cached_table(session: SparkSession, executed: Run, plain: Any) -> Non
     assert after.strategies[0] == RIGHT
     made = decided(session, "cache")
     assert {d.fate for d in made if d.tables.endswith("sparse")} == {"adopted"}
-    inner = [d for d in made if d.tables == "big ⋈ dense"]
-    assert {d.fate for d in inner} <= {"adopted", None}
+    inner = [d for d in made if d.tables == "big ⋈ dense" and d.applied]
+    assert {d.fate for d in inner} == {"adopted"}
+
+
+def test_what_is_planned_when_a_table_is_cached(session: SparkSession) -> None:
+    """Spark does so before any query runs it; the record has it as this session's."""
+    policies.use(session, "NULL", shuffle_partitions="7")
+    session.sql(JOIN).createOrReplaceTempView("cached")
+    session.catalog.cacheTable("cached")
+    session.sql("SELECT max(w) FROM cached").collect()
+    made = [d for d in policies.decisions(session) if d.point == "shuffle_partitions"]
+    assert {(d.answer, d.reason, d.execution_id) for d in made} == {("7", "APPLIED", None)}
 
 
 def test_a_scalar_subquery_with_a_join_inside(

@@ -93,7 +93,7 @@ final class DecisionLog private (sc: SparkContext) {
         sc.listenerBus.post(barrier)
         barrier.passed.await(2, TimeUnit.SECONDS)
       }
-      ring.decisions.filter(kept => sessionId.forall(_ == kept._1.sessionId))
+      ring.decisions.filter(kept => sessionId.forall(_ == Owners.of(kept._1.sessionId)))
     }
 
   /** The counters of the metrics source, by name. */

@@ -122,7 +122,7 @@ object DecisionRecord {
       schemaVersion = EventSchema.Version,
       time = System.currentTimeMillis(),
       decisionId = DecisionLog.get(session.sparkContext).nextDecisionId(),
-      sessionId = session.sessionUUID,
+      sessionId = Owners.of(session, executionId),
       executionId = executionId,
       fingerprint = None,
       point = point.name,

@@ -3,9 +3,11 @@ package org.apache.spark.sql.aqepilot.log
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 import org.apache.spark.sql.aqepilot.Mode
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 
 /** Says what became of decisions, from the plan that was executed in the end. */
-trait FateReader {
+trait FateReader extends AdaptiveSparkPlanHelper {
 
   /** Called on the listener's thread, under the query's settings, for a query that succeeded.
     *
@@ -15,6 +17,14 @@ trait FateReader {
     *   all of this execution, in order, without their facts
     */
   def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate]
+
+  /** All that ran: in stages and subqueries, too, and beneath tables that are cached, which run with the first
+    * query that reads them.
+    */
+  final protected def nodes(plan: SparkPlan): Seq[SparkPlan] = {
+    val here = collectWithSubqueries(plan) { case p => p }
+    here ++ here.collect { case c: InMemoryTableScanExec => c.relation.cachedPlan }.flatMap(nodes)
+  }
 
   /** Whether a decision on a join, or its like, is the last one there: the same answer again shares its fate. */
   final protected def stands(decisions: Seq[AqePilotDecision]): AqePilotDecision => Boolean = {

@@ -2,11 +2,7 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.{
-  AdaptiveSparkPlanExec,
-  AdaptiveSparkPlanHelper,
-  QueryStageExec
-}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 
 import io.aqepilot.decision.Fate
@@ -17,7 +13,7 @@ import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
   * A group is found there by its name, in the plans of all stages, subqueries included. One that is gone belonged
   * to a stage that was dropped, for an equal one was there already.
   */
-object CoalescingFates extends FateReader with AdaptiveSparkPlanHelper {
+object CoalescingFates extends FateReader {
 
   override def read(plan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
     val applied = decisions.filter(d => d.applied && d.subject.isDefined)
@@ -38,9 +34,9 @@ object CoalescingFates extends FateReader with AdaptiveSparkPlanHelper {
 
   /** The plan of every stage: what each exchange runs, and the result; those of tables that are cached, too. */
   private def stagePlans(plan: SparkPlan): Seq[SparkPlan] =
-    plan +: collectWithSubqueries(plan) {
-      case a: AdaptiveSparkPlanExec => Seq(a.executedPlan)
-      case s: QueryStageExec        => Seq(s.plan)
-      case c: InMemoryTableScanExec => stagePlans(c.relation.cachedPlan)
-    }.flatten
+    plan +: nodes(plan).collect {
+      case a: AdaptiveSparkPlanExec => a.executedPlan
+      case s: QueryStageExec        => s.plan
+      case c: InMemoryTableScanExec => c.relation.cachedPlan
+    }
 }

@@ -2,7 +2,6 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 
 import io.aqepilot.decision.Fate
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
@@ -13,15 +12,13 @@ import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
   * something else, such as an empty relation, or its result was reused from an equal one. A decision that was
   * made again with the same answer shares the fate of the later one.
   */
-object JoinFates extends FateReader with AdaptiveSparkPlanHelper {
+object JoinFates extends FateReader {
 
   override def read(plan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
     val applied = decisions.filter(d => d.applied && d.joinId.isDefined)
     if (applied.isEmpty) Nil
     else {
-      val joins: Map[Long, (String, JoinState)] = collectWithSubqueries(plan) { case p =>
-        p
-      }.flatMap { p =>
+      val joins: Map[Long, (String, JoinState)] = nodes(plan).flatMap { p =>
         for {
           strategy <- JoinStrategy.of(p)
           state <- JoinState.of(p)

@@ -2,14 +2,13 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 
 import io.aqepilot.decision.Fate
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 
 /** What became of numbers of partitions: found on the final plan's shuffles, by the id of their group. */
-object ShuffleFates extends FateReader with AdaptiveSparkPlanHelper {
+object ShuffleFates extends FateReader {
 
   /** How the subjects of these decisions begin; the group's id follows. */
   val Subject = "shuffle "
@@ -17,7 +16,7 @@ object ShuffleFates extends FateReader with AdaptiveSparkPlanHelper {
   def strategy(number: Int): String = s"$number partitions"
 
   override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
-    val ran = collectWithSubqueries(finalPlan) { case e: ShuffleExchangeExec =>
+    val ran = nodes(finalPlan).collect { case e: ShuffleExchangeExec =>
       e.getTagValue(SetShufflePartitions.tag).map(_ -> strategy(e.outputPartitioning.numPartitions))
     }.flatten.toMap
     decisions.filter(_.applied).map { d =>

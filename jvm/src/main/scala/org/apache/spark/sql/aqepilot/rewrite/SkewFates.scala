@@ -2,7 +2,6 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.aqepilot.log.FateReader
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 
 import io.aqepilot.decision.Fate
@@ -13,13 +12,14 @@ import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
   * A decision that was made again with the same answer shares the fate of the later one; a join that is gone was
   * replaced by something else, or its result was reused.
   */
-object SkewFates extends FateReader with AdaptiveSparkPlanHelper {
+object SkewFates extends FateReader {
 
   override def read(plan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
     val applied = decisions.filter(d => d.applied && d.joinId.isDefined)
     if (applied.isEmpty) Nil
     else {
-      val joins = collectWithSubqueries(plan) { case j: BaseJoinExec => j }
+      val joins = nodes(plan)
+        .collect { case j: BaseJoinExec => j }
         .flatMap(j => JoinState.of(j).map(state => state.id -> ((j, state))))
         .toMap
       val isLast = stands(decisions)
