@@ -38,7 +38,7 @@ unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPA
 JVM_SOURCES    := $(shell find jvm/src/main project/*.* -type f 2>/dev/null) build.sbt $(TABLE) python/aqepilot/__about__.py
 PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -name '*.pyc' -not -path '*/jars/*') pyproject.toml
 WHEEL          := dist/aqepilot-$(VERSION)-py3-none-any.whl
-PYTEST         := -m pytest --doctest-modules --pyargs
+PYTEST         := -m pytest --doctest-modules --durations=15 --pyargs
 
 .PHONY: help check env jars wheel install test test-jvm test-python fuzz parity smoke demo bench lint format docs catalog clean
 

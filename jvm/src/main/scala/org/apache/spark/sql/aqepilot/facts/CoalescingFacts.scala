@@ -24,8 +24,6 @@ final class CoalescingFacts(plan: SparkPlan, groups: Seq[CoalesceGroup]) {
   private lazy val stageBytes: Long =
     groups.flatMap(_.stages).flatMap(_.mapStats).map(ShuffleFacts.of(_).total).sum
 
-  private lazy val write: Option[StageWrite] = StageWrite.of(plan)
-
   def row(
       group: CoalesceGroup,
       sc: SparkContext,
@@ -35,12 +33,13 @@ final class CoalescingFacts(plan: SparkPlan, groups: Seq[CoalesceGroup]) {
     () => QueryFacts.query(sc, executionId),
     () => QueryFacts.conf(conf),
     () => QueryFacts.cluster(sc),
-    () => stage(group),
+    () => stage(group, executionId),
     () => shuffle(group),
     () => LazyRow(() => group.tasks, () => group.isLocalRead)
   )
 
-  private def stage(group: CoalesceGroup): InternalRow = {
+  private def stage(group: CoalesceGroup, executionId: Option[Long]): InternalRow = {
+    lazy val write = StageWrite.of(plan, executionId)
     lazy val above = CoalescingFacts.above(plan, group.ids)
     def has(what: SparkPlan => Boolean): Boolean = above.exists(what)
     LazyRow(

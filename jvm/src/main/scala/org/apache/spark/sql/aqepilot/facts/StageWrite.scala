@@ -2,14 +2,18 @@ package org.apache.spark.sql.aqepilot.facts
 
 import java.util.Locale
 
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.aqepilot.rewrite.FinalStage
+import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
+import org.apache.spark.sql.connector.catalog.TableCatalog
+import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.apache.spark.sql.execution.command.{DataWritingCommand, DataWritingCommandExec}
 import org.apache.spark.sql.execution.datasources.{
   FileFormat,
   InsertIntoHadoopFsRelationCommand,
   WriteFilesExec
 }
-import org.apache.spark.sql.execution.datasources.v2.V2TableWriteExec
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.sources.DataSourceRegister
 
 /** What a stage writes.
@@ -21,11 +25,32 @@ final case class StageWrite(format: Option[String])
 
 object StageWrite {
 
-  def of(plan: SparkPlan): Option[StageWrite] = plan match {
-    case c: DataWritingCommandExec => Some(StageWrite(ofCommand(c.cmd)))
-    case w: WriteFilesExec         => Some(StageWrite(Some(name(w.fileFormat))))
-    case _: V2TableWriteExec       => Some(StageWrite(None))
-    case _                         => None
+  /** A command may stand above the adaptive plan, as those of V2 sources do: then the final stage of the query
+    * that it writes is the one, and the plan of the execution tells.
+    */
+  def of(plan: SparkPlan, executionId: Option[Long]): Option[StageWrite] = plan match {
+    case c: DataWritingCommandExec    => Some(StageWrite(ofCommand(c.cmd)))
+    case w: WriteFilesExec            => Some(StageWrite(Some(name(w.fileFormat))))
+    case other if FinalStage.is(plan) =>
+      executionId
+        .flatMap(id => Option(SQLExecution.getQueryExecution(id)))
+        .flatMap(qe => ofExecution(qe.optimizedPlan))
+        .collect { case (query, write) if outputs(query.output) == outputs(other.output) => write }
+    case _ => None
+  }
+
+  private def outputs(of: Seq[Attribute]): Seq[ExprId] = of.map(_.exprId)
+
+  private def ofExecution(plan: LogicalPlan): Option[(LogicalPlan, StageWrite)] = plan match {
+    case w: V2WriteCommand     => Some((w.query, StageWrite(ofTable(w))))
+    case c: DataWritingCommand => Some((c.query, StageWrite(ofCommand(c))))
+    case _                     => None
+  }
+
+  private def ofTable(write: V2WriteCommand): Option[String] = write.table match {
+    case r: DataSourceV2Relation =>
+      Option(r.table.properties.get(TableCatalog.PROP_PROVIDER)).map(_.toLowerCase(Locale.ROOT))
+    case _ => None
   }
 
   private def ofCommand(command: DataWritingCommand): Option[String] = command match {

@@ -20,7 +20,9 @@ private[log] object Owners {
   def of(session: Sessions.Classic, executionId: Option[Long]): String = {
     val own = session.sessionUUID
     val runs =
-      executionId.flatMap(id => Option(SQLExecution.getQueryExecution(id))).map(_.sparkSession.sessionUUID)
+      executionId.flatMap(id => Option(SQLExecution.getQueryExecution(id))).map(
+        _.sparkSession.sessionUUID
+      )
     runs.filter(_ != own).foreach(known.put(own, _))
     runs.getOrElse(of(own))
   }
