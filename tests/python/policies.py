@@ -13,7 +13,7 @@ HASH_LEFT = "CASE WHEN side.is_left THEN 'SHUFFLE_HASH' END"
 
 
 def conf(text: str, name: str = "test", **more: str) -> dict[str, str]:
-    """Returns the settings of one policy; ``more`` are its ``when`` and ``mode``."""
+    """Returns the settings of one policy; ``more``: ``when``, ``mode``, texts at other points."""
     prefix = f"spark.aqepilot.policy.{name}."
     return {
         "spark.aqepilot.policies": name,
