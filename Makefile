@@ -115,7 +115,7 @@ test-python-%: .envs/spark-%/.installed
 	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/python aqepilot)
 
 fuzz: .envs/spark-$(PATCH)/.installed ## random queries and decisions against plain Spark; N=10000 examples, SEED=1 to repeat
-	$(call with_spark,$(PATCH)) FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) python $(PYTEST) tests/python/test_live_fuzz.py
+	$(call with_spark,$(PATCH)) FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) python $(PYTEST) -o faulthandler_timeout=0 tests/python/test_live_fuzz.py
 
 smoke: $(SMOKE:%=smoke-%) ## a policy under spark-submit on the other minors and the oldest patches
 
