@@ -33,6 +33,8 @@ python_for = $(if $(filter 4.3.%,$(1)),$(shell $(PYTHON) -c 'import sys; print(s
 # That environment's spark-submit and python, and no other Spark of this machine.
 with_spark = PATH="$(CURDIR)/.envs/spark-$(1)/bin:$$PATH"
 export SPARK_LOCAL_IP ?= 127.0.0.1
+# uv keeps 1.3 GB of sources for each pyspark it built; this cache is rid of them (see .ready).
+export UV_CACHE_DIR := $(CURDIR)/.envs/cache
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH
 
 JVM_SOURCES    := $(shell find jvm/src/main project/*.* -type f 2>/dev/null) build.sbt $(TABLE) python/aqepilot/__about__.py
@@ -62,6 +64,7 @@ env: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST) $(SMOKE)) ##
 .envs/spark-%/.ready: pyproject.toml | .envs/tools/.ready
 	test -x .envs/spark-$*/bin/python || $(UV) venv --quiet --python '$(call python_for,$*)' .envs/spark-$*
 	$(UV) pip install --quiet -p .envs/spark-$*/bin/python pyspark==$* --group test $(if $(filter 3.%,$*),--group spark-3) -r pyproject.toml
+	$(UV) cache clean --quiet pyspark
 	$(if $(filter 3.%,$*),cp "$$($(call maven,org.apache.spark:spark-connect_2.12:$(CONNECT_3)))" .envs/spark-$*/spark-connect.jar)
 	touch $@
 

@@ -62,9 +62,7 @@ def compared(spark: SparkSession, sql: str, policies: dict[str, dict[str, str]])
 
     def run(mode: str) -> plans.Executed:
         spark.conf.set("spark.aqepilot.mode", mode)
-        df = spark.sql(sql)
-        # Not `plans.execute`: to list the joins' tables over py4j takes longer than the queries.
-        return plans.Executed(df.collect(), [], plans.canonical_plan(df))
+        return plans.execute(spark.sql(sql))
 
     first = run("off")
     plain = {first.plan: first.rows}

@@ -282,13 +282,17 @@ def test_groups_of_a_union_are_decided_each_by_itself(
     assert dense.tasks >= 13 > dense_before.tasks
 
 
+@pytest.mark.parametrize("planned", ["true", "false"], ids=["planned", "not planned"])
 def test_a_rebalance_writes_files_of_the_target_size(
-    little_tables: SparkSession, plain: Any, tmp_path: Any
+    little_tables: SparkSession, plain: Any, tmp_path: Any, planned: str
 ) -> None:
+    """`plannedWrite` says whether the write is a node of the stage or a command above the plan."""
     spark = little_tables
 
     def files(name: str) -> int:
-        with under(spark, SETTINGS):
+        with under(
+            spark, SETTINGS | {"spark.sql.optimizer.plannedWrite.enabled": planned}
+        ):
             spark.sql("SELECT /*+ REBALANCE */ * FROM skewed").write.parquet(str(tmp_path / name))
         return len(list((tmp_path / name).glob("*.parquet")))
 

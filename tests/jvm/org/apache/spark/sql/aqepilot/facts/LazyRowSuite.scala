@@ -1,9 +1,12 @@
 package org.apache.spark.sql.aqepilot.facts
 
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.aqepilot.{Asking, PolicySet, Sessions}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{LongType, StructType}
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.aqepilot.decision.DynamicJoinSelectionPoint
 import io.aqepilot.policy.PolicyCompiler
 
 class LazyRowSuite extends AnyFunSuite {
@@ -65,6 +68,34 @@ class LazyRowSuite extends AnyFunSuite {
     assert(eval("a + 9223372036854775807L").isLeft)
     Seq("b.c", "a + b.c", "aggregate(array(1L, 2L), 0L, (x, y) -> x + y + b.c)").foreach { text =>
       assert(intercept[RuntimeException](eval(text)).getMessage === "lost", text)
+    }
+  }
+
+  test("asking throws what a fact failed with, also one that no policy read") {
+    val spark = SparkSession.builder().master("local[1]").config("spark.ui.enabled", "false")
+      .getOrCreate().asInstanceOf[Sessions.Classic]
+    try
+      Seq("CASE WHEN query.execution_id = 1 THEN 'broadcast' END", "CAST(NULL AS STRING)").foreach {
+        text =>
+          val set = new SQLConf
+          set.setConfString("spark.aqepilot.policies", "p")
+          set.setConfString("spark.aqepilot.policy.p.dynamic_join_selection", text)
+          val values =
+            DynamicJoinSelectionPoint.facts.map(_ => () => throw new NoSuchMethodError("lost"))
+          val thrown = intercept[NoSuchMethodError] {
+            Asking.of(
+              spark,
+              PolicySet.of(set),
+              DynamicJoinSelectionPoint,
+              None
+            )(LazyRow(values: _*))
+          }
+          assert(thrown.getMessage === "lost", text)
+      }
+    finally {
+      spark.stop()
+      SparkSession.clearActiveSession()
+      SparkSession.clearDefaultSession()
     }
   }
 }

@@ -1,10 +1,16 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import java.util.{EnumSet, Map, Set}
+import java.util.{Collections, EnumSet, Map, Set}
 
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.catalog.{SupportsWrite, Table, TableCapability, TableProvider}
+import org.apache.spark.sql.connector.catalog.{
+  SupportsWrite,
+  Table,
+  TableCapability,
+  TableCatalog,
+  TableProvider
+}
 import org.apache.spark.sql.connector.distributions.{Distribution, Distributions}
 import org.apache.spark.sql.connector.expressions.{Expression, Expressions, SortOrder, Transform}
 import org.apache.spark.sql.connector.write._
@@ -34,6 +40,8 @@ object SizedSource {
 
 class SizedTable(override val schema: StructType) extends Table with SupportsWrite {
   override def name(): String = "sized"
+  override def properties(): Map[String, String] =
+    Collections.singletonMap(TableCatalog.PROP_PROVIDER, "Sized")
   override def capabilities(): Set[TableCapability] = EnumSet.of(TableCapability.BATCH_WRITE)
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = new WriteBuilder {
     override def build(): Write = new SizedWrite
@@ -99,15 +107,14 @@ class SourceSizeSuite extends AnyFunSuite with BeforeAndAfterAll {
     SizedSource.written.map(_.sorted).sortBy(_.headOption)
   }
 
-  private def decided(policy: String): Seq[Row] = spark
+  /** The reason and the stage's facts of the latest decision. */
+  private def decided(): Row = spark
     .sql(
       """SELECT reason, get_json_object(facts, '$.stage.requested_partition_bytes'),
-        |  get_json_object(facts, '$.stage.is_write')
-        |FROM aqepilot_decisions() WHERE answer LIKE '{"target_bytes"%' OR answer LIKE '{"min%'
-        |ORDER BY decision_id DESC LIMIT 1""".stripMargin
+        |  get_json_object(facts, '$.stage.is_write'), get_json_object(facts, '$.stage.write_format')
+        |FROM aqepilot_decisions() WHERE policy = 'test' ORDER BY decision_id DESC LIMIT 1""".stripMargin
     )
-    .collect()
-    .toSeq
+    .head()
 
   test("a target is refused, a minimum is not") {
     val plain = written("NULL")
@@ -116,10 +123,10 @@ class SourceSizeSuite extends AnyFunSuite with BeforeAndAfterAll {
 
     val target = "named_struct('target_bytes', 1048576L, 'min_partitions', 1)"
     assert(written(target) === plain)
-    assert(decided(target) === Seq(Row("SOURCE_SIZE", bytes, "true")))
+    assert(decided() === Row("SOURCE_SIZE", bytes, "true", "sized"))
 
     val minimum = "named_struct('min_partitions', 12)"
     assert(written(minimum).size === 12)
-    assert(decided(minimum) === Seq(Row("APPLIED", bytes, "true")))
+    assert(decided() === Row("APPLIED", bytes, "true", "sized"))
   }
 }

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
 import io.aqepilot.decision.{DecisionPoint, FactsRow, Reason, Verdict}
-import io.aqepilot.policy.EvaluationFailure
+import io.aqepilot.policy.{EvaluationFailure, FactFault}
 
 /** One policy's answer, a Catalyst value that is never null, or why there is none. */
 final case class PolicyAnswer(policy: NamedPolicy, value: Either[EvaluationFailure, Any])
@@ -46,20 +46,26 @@ object Asking {
       set: PolicySet,
       point: DecisionPoint,
       executionId: Option[Long]
-  )(facts: => LazyRow): Asked = {
-    QueryFacts.fingerprint(executionId) // once for a query, before any policy is asked
-    val start = System.nanoTime()
-    val row = facts
-    lazy val guards = Guardrails.of(session.sessionState.conf, session.sparkContext)
-    val verdicts = ask(set, point, row).map { answer =>
-      answer -> (answer.value match {
-        case Left(failure) => Verdict(None, Reason.EvaluationFailed, Some(failure.message))
-        case Right(value)  => point.judge(value, new FactsRow(point.facts, row), guards)
-      })
+  )(facts: => LazyRow): Asked =
+    unwrapping {
+      QueryFacts.fingerprint(executionId) // once for a query, before any policy is asked
+      val start = System.nanoTime()
+      val row = facts
+      lazy val guards = Guardrails.of(session.sessionState.conf, session.sparkContext)
+      val verdicts = ask(set, point, row).map { answer =>
+        answer -> (answer.value match {
+          case Left(failure) => Verdict(None, Reason.EvaluationFailed, Some(failure.message))
+          case Right(value)  => point.judge(value, new FactsRow(point.facts, row), guards)
+        })
+      }
+      val micros = (System.nanoTime() - start) / 1e3
+      Asked(row.copy(), verdicts, micros)
     }
-    val micros = (System.nanoTime() - start) / 1e3
-    Asked(row.copy(), verdicts, micros)
-  }
+
+  /** Who recovers from a fault sees the fault itself, and tells its kind. */
+  private def unwrapping[T](body: => T): T =
+    try body
+    catch { case e: FactFault => throw e.getCause }
 
   /** @return
     *   every answer that was not null, in order; the last is the one to apply if it enforces and did not fail

@@ -19,27 +19,27 @@ import org.apache.spark.sql.internal.SQLConf
   * @param groups
   *   all groups of the stage
   */
-final class CoalescingFacts(plan: SparkPlan, groups: Seq[CoalesceGroup]) {
+final class CoalescingFacts(
+    plan: SparkPlan,
+    groups: Seq[CoalesceGroup],
+    executionId: Option[Long]
+) {
 
   private lazy val stageBytes: Long =
     groups.flatMap(_.stages).flatMap(_.mapStats).map(ShuffleFacts.of(_).total).sum
 
-  def row(
-      group: CoalesceGroup,
-      sc: SparkContext,
-      conf: SQLConf,
-      executionId: Option[Long]
-  ): LazyRow = LazyRow(
+  private lazy val write: Option[StageWrite] = StageWrite.of(plan, executionId)
+
+  def row(group: CoalesceGroup, sc: SparkContext, conf: SQLConf): LazyRow = LazyRow(
     () => QueryFacts.query(sc, executionId),
     () => QueryFacts.conf(conf),
     () => QueryFacts.cluster(sc),
-    () => stage(group, executionId),
+    () => stage(group),
     () => shuffle(group),
     () => LazyRow(() => group.tasks, () => group.isLocalRead)
   )
 
-  private def stage(group: CoalesceGroup, executionId: Option[Long]): InternalRow = {
-    lazy val write = StageWrite.of(plan, executionId)
+  private def stage(group: CoalesceGroup): InternalRow = {
     lazy val above = CoalescingFacts.above(plan, group.ids)
     def has(what: SparkPlan => Boolean): Boolean = above.exists(what)
     LazyRow(

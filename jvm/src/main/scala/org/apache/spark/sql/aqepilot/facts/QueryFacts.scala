@@ -9,7 +9,7 @@ import org.apache.spark.sql.aqepilot.rewrite.SparkJoinRules
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
-import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -21,6 +21,10 @@ object QueryFacts {
   /** The SQL execution that this thread works for; None outside one (`df.rdd`, `explain`). */
   def executionId(sc: SparkContext): Option[Long] =
     Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).flatMap(s => Try(s.toLong).toOption)
+
+  /** The query that is executed under an id; None once it has ended, and outside an execution. */
+  def execution(executionId: Option[Long]): Option[QueryExecution] =
+    executionId.flatMap(id => Option(SQLExecution.getQueryExecution(id)))
 
   /** The query's fingerprint, computed at the first call for an execution. */
   def fingerprint(executionId: Option[Long]): Option[String] =
@@ -127,7 +131,8 @@ private object Fingerprints {
       val found = known.get(key)
       if (found != null) found
       else {
-        val computed = Option(SQLExecution.getQueryExecution(executionId))
+        val computed = QueryFacts
+          .execution(Some(executionId))
           .flatMap(qe => Option(Fingerprint.of(qe.analyzed)))
         known.put(key, computed)
         computed

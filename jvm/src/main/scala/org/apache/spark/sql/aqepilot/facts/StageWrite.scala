@@ -6,7 +6,7 @@ import org.apache.spark.sql.aqepilot.rewrite.FinalStage
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.connector.catalog.TableCatalog
-import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.command.{DataWritingCommand, DataWritingCommandExec}
 import org.apache.spark.sql.execution.datasources.{
   FileFormat,
@@ -29,13 +29,13 @@ object StageWrite {
     * that it writes is the one, and the plan of the execution tells.
     */
   def of(plan: SparkPlan, executionId: Option[Long]): Option[StageWrite] = plan match {
-    case c: DataWritingCommandExec    => Some(StageWrite(ofCommand(c.cmd)))
-    case w: WriteFilesExec            => Some(StageWrite(Some(name(w.fileFormat))))
-    case other if FinalStage.is(plan) =>
-      executionId
-        .flatMap(id => Option(SQLExecution.getQueryExecution(id)))
+    case c: DataWritingCommandExec => Some(StageWrite(ofCommand(c.cmd)))
+    case w: WriteFilesExec         => Some(StageWrite(Some(name(w.fileFormat))))
+    case _ if FinalStage.is(plan)  =>
+      QueryFacts
+        .execution(executionId)
         .flatMap(qe => ofExecution(qe.optimizedPlan))
-        .collect { case (query, write) if outputs(query.output) == outputs(other.output) => write }
+        .collect { case (query, write) if outputs(query.output) == outputs(plan.output) => write }
     case _ => None
   }
 

@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot.log
 import java.util.{Collections, LinkedHashMap, Map}
 
 import org.apache.spark.sql.aqepilot.Sessions
-import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.aqepilot.facts.QueryFacts
 
 /** Which session's decisions are whose. `CacheManager` plans what `df.cache()` keeps in a copy of the user's
   * session; what is decided there belongs to the session whose query runs it.
@@ -19,10 +19,7 @@ private[log] object Owners {
   /** The id of the session that a decision belongs to. */
   def of(session: Sessions.Classic, executionId: Option[Long]): String = {
     val own = session.sessionUUID
-    val runs =
-      executionId.flatMap(id => Option(SQLExecution.getQueryExecution(id))).map(
-        _.sparkSession.sessionUUID
-      )
+    val runs = QueryFacts.execution(executionId).map(_.sparkSession.sessionUUID)
     runs.filter(_ != own).foreach(known.put(own, _))
     runs.getOrElse(of(own))
   }

@@ -47,13 +47,13 @@ final private class StageDecision(session: Sessions.Classic, plan: SparkPlan, se
   private val conf: SQLConf = session.sessionState.conf
   private val executionId = QueryFacts.executionId(session.sparkContext)
   private val groups = CoalesceGroups.of(plan)
-  private val facts = new CoalescingFacts(plan, groups)
+  private val facts = new CoalescingFacts(plan, groups, executionId)
 
   def decide: SparkPlan = {
     lazy val redone = new RedoneReads(session, plan, FinalStage.required(plan))
     val outcomes = groups.map { group =>
       val asked = Asking.of(session, set, point, executionId) {
-        facts.row(group, session.sparkContext, conf, executionId)
+        facts.row(group, session.sparkContext, conf)
       }
       (group, asked, asked.enforced.map(a => redo(redone, group, CoalescingAnswer.of(a._2))))
     }

@@ -10,7 +10,7 @@ import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
 import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.execution.{QueryExecution, SQLExecution, SparkPlan}
+import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ValidateRequirements}
 
 import io.aqepilot.decision.{Reason, ShufflePartitionsPoint}
@@ -45,9 +45,8 @@ object SetShufflePartitions extends Rule[SparkPlan] {
     Collections.synchronizedMap(new WeakHashMap[QueryExecution, Answers]())
 
   /** None outside an execution (`df.rdd`, `explain`). */
-  private def remembered(executionId: Option[Long]): Option[Answers] = executionId
-    .flatMap(id => Option(SQLExecution.getQueryExecution(id)))
-    .map(answersOf.computeIfAbsent(_, _ => new Answers))
+  private def remembered(executionId: Option[Long]): Option[Answers] =
+    QueryFacts.execution(executionId).map(answersOf.computeIfAbsent(_, _ => new Answers))
 
   /** What becomes of a group: the number it gets, and how to tell. */
   private case class Change(
