@@ -290,9 +290,7 @@ def test_a_rebalance_writes_files_of_the_target_size(
     spark = little_tables
 
     def files(name: str) -> int:
-        with under(
-            spark, SETTINGS | {"spark.sql.optimizer.plannedWrite.enabled": planned}
-        ):
+        with under(spark, SETTINGS | {"spark.sql.optimizer.plannedWrite.enabled": planned}):
             spark.sql("SELECT /*+ REBALANCE */ * FROM skewed").write.parquet(str(tmp_path / name))
         return len(list((tmp_path / name).glob("*.parquet")))
 
