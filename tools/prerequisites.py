@@ -2,10 +2,15 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
 JAVA_WANTED = (17, 21)
+# The environments, while the last of them is built, and what the tests write.
+GB_OF_ALL = 8
+# One environment while it is built, and room for its tests.
+GB_OF_ONE = 2
 
 
 def python_problem():
@@ -42,5 +47,15 @@ def java_problem():
     )
 
 
+def disk_problem():
+    free = shutil.disk_usage(".").free / 1e9
+    if free >= GB_OF_ONE:
+        return None
+    return (
+        "%d GB of free disk are needed (all of `make test` takes %d), found %.1f in %s: free some,"
+        " or build on another disk" % (GB_OF_ONE, GB_OF_ALL, free, os.getcwd())
+    )
+
+
 if __name__ == "__main__":
-    sys.exit(python_problem() or java_problem())
+    sys.exit(python_problem() or java_problem() or disk_problem())

@@ -1,6 +1,6 @@
 """Runs queries under sets of settings in turn, in sessions of one JVM; prints a line for each run.
 
-spark-submit recipes.py <JSON of `bench.recipes.Work`>
+spark-submit recipes.py <file with the JSON of `bench.recipes.Work`>
 
 Each round runs each query once under each set of settings, one after the other; the order rotates
 and turns around. Before the first round, each runs once on small tables, so that the JVM has
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-work = json.loads(sys.argv[1])
+work = json.loads(Path(sys.argv[1]).read_text("utf-8"))
 root = SparkSession.builder.appName("bench-recipes").getOrCreate()
 schemas = {}
 

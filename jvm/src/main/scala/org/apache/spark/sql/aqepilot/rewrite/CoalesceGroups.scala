@@ -1,6 +1,5 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode, UnionExec}
 import org.apache.spark.sql.execution.adaptive.{
@@ -94,9 +93,7 @@ object CoalesceGroups {
   def rebalances(origin: ShuffleOrigin): Boolean =
     origin == REBALANCE_PARTITIONS_BY_NONE || origin == REBALANCE_PARTITIONS_BY_COL
 
-  /** From 4.0 on Spark takes its minimum size for the target where rows may multiply. */
-  val explodingJoinsMatter: Boolean = SPARK_VERSION >= "4"
-
+  /** Whether a join may make many rows of each. */
   def isExploding(plan: SparkPlan): Boolean = plan match {
     case _: BroadcastNestedLoopJoinExec | _: CartesianProductExec => true
     case _                                                        => false

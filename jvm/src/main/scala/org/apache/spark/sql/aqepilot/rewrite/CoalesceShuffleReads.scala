@@ -112,7 +112,7 @@ final private class StageDecision(session: Sessions.Classic, plan: SparkPlan, se
     val requested =
       if (group.stages.size == 1) group.stages.head.advisoryPartitionSize else None
     val target =
-      if (CoalesceGroups.explodingJoinsMatter && group.hasExplodingJoin) smallest
+      if (ExplodingJoins.takeMinimumSize && group.hasExplodingJoin) smallest
       else requested.getOrElse(advisory)
     val coalesces = conf.coalesceShufflePartitionsEnabled
     def ifCoalesced(value: Any): Any = if (coalesces) value else null

@@ -91,7 +91,7 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
 
     // Where rows may multiply, Spark takes the minimum size for the target; it does not see a join above the
     // group when its rule runs on the group alone.
-    val isExploding = CoalesceGroups.explodingJoinsMatter && group.hasExplodingJoin
+    val isExploding = ExplodingJoins.takeMinimumSize && group.hasExplodingJoin
     val smallest = SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE
     set(smallest, answer.targetBytes.filter(_ => isExploding).orElse(answer.minPartitionBytes))
     val target =
