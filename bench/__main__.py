@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "python")]
 
 from bench import machine, recipes, runs  # noqa: E402
+from bench.cases import CASES  # noqa: E402
 from bench.figures import Spread, ratios, spread  # noqa: E402
 
 PARTS = ("ask", "planning", "tpch", "recipes")
@@ -35,8 +36,8 @@ def main() -> None:
     if "recipes" in options.part:
         figures["recipes"] = {
             name: recipes.measure(name, options.scale, options.rounds, options.queries)
-            for name in recipes.CASES
-            if name in (options.only or recipes.CASES)
+            for name in CASES
+            if name in (options.only or CASES)
         }
     text = report(where, figures, options.scale, options.rounds)
     print(text)
@@ -126,8 +127,7 @@ def _options() -> argparse.Namespace:
         type=_words,
         default=[],
         metavar="NAMES",
-        help="of ask and recipes, these only: "
-        + ", ".join(dict.fromkeys([*runs.ASKS, *recipes.CASES])),
+        help="of ask and recipes, these only: " + ", ".join(dict.fromkeys([*runs.ASKS, *CASES])),
     )
     parser.add_argument(
         "--queries", type=_words, default=[], metavar="NAMES", help="of their queries, these only"
@@ -138,7 +138,7 @@ def _options() -> argparse.Namespace:
     unknown = set(options.part) - set(PARTS)
     if unknown:
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    unknown = set(options.only) - {*runs.ASKS, *recipes.CASES}
+    unknown = set(options.only) - {*runs.ASKS, *CASES}
     if unknown:
         parser.error(f"nothing to measure {', '.join(sorted(unknown))} by")
     options.part = options.part or PARTS[:-1]
