@@ -140,7 +140,16 @@ def _options() -> argparse.Namespace:
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     unknown = set(options.only) - {*runs.ASKS, *CASES}
     if unknown:
-        parser.error(f"nothing to measure {', '.join(sorted(unknown))} by")
+        parser.error(
+            f"nothing to measure {', '.join(sorted(unknown))} by; there are "
+            + ", ".join(dict.fromkeys([*runs.ASKS, *CASES]))
+        )
+    if options.queries:
+        measured = [name for name in CASES if name in (options.only or CASES)]
+        known = dict.fromkeys(query for name in measured for query in CASES[name].queries())
+        unknown = set(options.queries) - set(known)
+        if unknown:
+            parser.error(f"no query {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     options.part = options.part or PARTS[:-1]
     if options.quick:
         options.rounds, options.scale, options.asks = 2, 0.1, 6
