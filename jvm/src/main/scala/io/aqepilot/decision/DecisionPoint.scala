@@ -85,6 +85,7 @@ final case class Verdict(decision: Option[Any], reason: Reason, detail: Option[S
 /** All decision points, in the order in which Spark comes to them. */
 object DecisionPoints {
   val all: Seq[DecisionPoint] = Seq(
+    JoinSelectionPoint,
     ShufflePartitionsPoint,
     DynamicJoinSelectionPoint,
     SkewJoinPoint,

@@ -51,6 +51,10 @@ object Reason {
     "OTHER_SIDE_SMALLER",
     "both sides have the same answer and Spark builds from the smaller, the other one"
   )
+  val RunTimeDecision: Reason = Reason(
+    "RUN_TIME_DECISION",
+    "a dynamic_join_selection policy has decided on this join from measured sizes, which wins"
+  )
   val EvaluationFailed: Reason = Reason(
     "EVALUATION_FAILED",
     "the policy's expression failed on these facts (overflow, cast, ...): counts as null"
@@ -119,7 +123,8 @@ object Reason {
     Contradiction,
     GuardTargetBytes,
     SourceSize,
-    DistributionBroken
+    DistributionBroken,
+    RunTimeDecision
   )
 }
 

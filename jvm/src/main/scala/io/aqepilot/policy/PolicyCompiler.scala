@@ -80,7 +80,12 @@ object PolicyCompiler {
     ExpressionSize.check(parsed)
     val checked = StructAnswer(new TextCheck(facts)(parsed), answer)
     val relation = FixedSemantics.relation(facts)
-    val analysed = FixedSemantics.analyze(checked, relation)
+    val analysed = {
+      val as = FixedSemantics.analyze(checked, relation)
+      StructAnswer
+        .around(checked, answer, single(as, relation, parsed.origin).dataType)
+        .fold(as)(FixedSemantics.analyze(_, relation))
+    }
     AnalysedCheck(single(analysed, relation, parsed.origin), answer, parsed.origin)
     val optimised = single(FixedSemantics.optimize(analysed), relation, parsed.origin)
     ExpressionSize.check(optimised)

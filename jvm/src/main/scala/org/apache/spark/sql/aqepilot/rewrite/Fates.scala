@@ -7,6 +7,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import io.aqepilot.decision.{
   CostEvaluationPoint,
   DynamicJoinSelectionPoint,
+  JoinSelectionPoint,
   PartitionCoalescingPoint,
   ShufflePartitionsPoint,
   SkewJoinPoint
@@ -18,6 +19,7 @@ object Fates extends FateReader {
 
   private val readers: Seq[(String, FateReader)] =
     Seq(
+      JoinSelectionPoint.name -> SelectionFates,
       ShufflePartitionsPoint.name -> ShuffleFates,
       DynamicJoinSelectionPoint.name -> JoinFates,
       SkewJoinPoint.name -> SkewFates,
