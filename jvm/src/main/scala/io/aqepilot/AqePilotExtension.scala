@@ -8,6 +8,7 @@ import org.apache.spark.sql.aqepilot.rewrite.{
   KeepSortMerge,
   MatchingReads,
   PlannedJoins,
+  ReorderJoins,
   RequiredDistribution,
   SelectJoin,
   SelectJoinDynamically,
@@ -22,7 +23,10 @@ import io.aqepilot.policy.AqePilotBytes
 /** The Spark SQL extension: `spark.sql.extensions=io.aqepilot.AqePilotExtension`.
   *
   * {{{
-  *   analysed -> optimised plan
+  *   analysed plan
+  *      | optimiser, before costs   ReorderJoins            join_reorder, after Spark's own rule
+  *      v
+  *   optimised plan
   *      | planner strategy          JoinIdentity            names each join, keeps the user's hint; plans nothing
   *      |                         SelectJoin              join_selection, by Spark's own strategy
   *      v
@@ -46,6 +50,7 @@ import io.aqepilot.policy.AqePilotBytes
 class AqePilotExtension extends SparkSessionExtensionsProvider {
 
   override def apply(extensions: SparkSessionExtensions): Unit = Start {
+    extensions.injectPreCBORule(_ => ReorderJoins)
     extensions.injectPlannerStrategy(_ => JoinIdentity)
     extensions.injectPlannerStrategy(_ => SelectJoin)
     if (Health.missing(RequiredDistribution.needs).isEmpty)

@@ -38,6 +38,9 @@ trait DecisionPoint {
     */
   def answer: DataType
 
+  /** Another type that an answer may have. */
+  def alternative: Option[DataType] = None
+
   /** What an answer means, in a sentence. */
   def answerMeaning: String
 
@@ -71,12 +74,15 @@ trait DecisionPoint {
   *   bytes of a hash table per uncompressed byte of its rows
   * @param maxPartitions
   *   partitions of one shuffle, and tasks of one stage that a policy splits
+  * @param maxCrossProducts
+  *   joins without a condition that an order of joins may have more than Spark's own
   */
 final case class Guards(
     maxBroadcastBytes: Long,
     maxHashBuildBytes: Long,
     growth: Double,
-    maxPartitions: Int
+    maxPartitions: Int,
+    maxCrossProducts: Int
 )
 
 /** What is made of an answer: the decision to carry out, a Catalyst value, if any, and why. */
@@ -85,6 +91,7 @@ final case class Verdict(decision: Option[Any], reason: Reason, detail: Option[S
 /** All decision points, in the order in which Spark comes to them. */
 object DecisionPoints {
   val all: Seq[DecisionPoint] = Seq(
+    JoinReorderPoint,
     JoinSelectionPoint,
     ShufflePartitionsPoint,
     DynamicJoinSelectionPoint,

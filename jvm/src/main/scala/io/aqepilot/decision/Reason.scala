@@ -55,6 +55,10 @@ object Reason {
     "RUN_TIME_DECISION",
     "a dynamic_join_selection policy has decided on this join from measured sizes, which wins"
   )
+  val CrossProduct: Reason = Reason(
+    "CROSS_PRODUCT",
+    "the order joins relations without a condition where Spark's own order does not"
+  )
   val EvaluationFailed: Reason = Reason(
     "EVALUATION_FAILED",
     "the policy's expression failed on these facts (overflow, cast, ...): counts as null"
@@ -124,7 +128,8 @@ object Reason {
     GuardTargetBytes,
     SourceSize,
     DistributionBroken,
-    RunTimeDecision
+    RunTimeDecision,
+    CrossProduct
   )
 }
 

@@ -8,6 +8,7 @@ import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 import io.aqepilot.decision.{
   CostEvaluationPoint,
   DynamicJoinSelectionPoint,
+  JoinReorderPoint,
   JoinSelectionPoint,
   PartitionCoalescingPoint,
   ShufflePartitionsPoint,
@@ -20,6 +21,7 @@ object Fates extends FateReader {
 
   private val readers: Seq[(String, FateReader)] =
     Seq(
+      JoinReorderPoint.name -> OrderFates,
       JoinSelectionPoint.name -> SelectionFates,
       ShufflePartitionsPoint.name -> ShuffleFates,
       DynamicJoinSelectionPoint.name -> JoinFates,
@@ -43,8 +45,10 @@ object Fates extends FateReader {
     val planned = all ++ all.collect { case a: AdaptiveSparkPlanExec => a.initialPlan }.flatMap(nodes)
     val joins = planned.flatMap(JoinState.of(_).map(_.id)).toSet
     val shuffles = planned.flatMap(_.getTagValue(SetShufflePartitions.tag)).toSet
+    val chains = planned.flatMap(OrderFates.mark(_).map(_._1)).toSet
     decisions.filter { d =>
-      d.joinId.exists(joins.contains) || ShuffleFates.id(d).exists(shuffles.contains)
+      d.joinId.exists(joins.contains) || ShuffleFates.id(d).exists(shuffles.contains) ||
+      OrderFates.id(d).exists(chains.contains)
     }
   }
 }

@@ -1,0 +1,203 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import java.util.concurrent.atomic.AtomicLong
+
+import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.facts.{ChainFacts, LazyRow, QueryFacts, Tables}
+import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
+import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.DoubleType
+
+import io.aqepilot.decision.{Guards, JoinReorderPoint, OrderLegality, Reason, Verdict}
+import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure}
+
+/** An answer about a whole chain: positions in Spark's order. */
+final case class Order(positions: Seq[Option[Int]]) {
+  override def toString: String =
+    positions.map(_.fold("null")(_.toString)).mkString("[", ",", "]")
+}
+
+/** A score that is no number to compare by. */
+final private case class BadScore(score: Double, position: Int) {
+  override def toString: String = s"$score for relation $position"
+}
+
+/** The decision point `join_reorder`: joins the relations of a chain in the order that a policy says.
+  *
+  * Hook: after the optimiser's operator rules, before statistics and costs are looked at; once for a query, and
+  * once for each subquery that Spark optimises by itself. The output's columns stay as they are and in their
+  * order. Where `spark.sql.cbo.joinReorder.enabled` would order the joins again, an empty hint keeps it away
+  * from those that a policy ordered.
+  *
+  * A no-op without policies.
+  */
+object ReorderJoins extends Rule[LogicalPlan] {
+
+  private val point = JoinReorderPoint
+  private val ids = new AtomicLong()
+
+  /** On each join of a chain that a policy ordered: the chain's id, and the position of the relation that it
+    * joins. Plans travel to executors, which do not have our classes.
+    */
+  val tag: TreeNodeTag[Array[Long]] = TreeNodeTag[Array[Long]]("aqepilot.order")
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    DecisionRecord.failingOpen(point, plan) {
+      lazy val set = PolicySet.of(conf)
+      if (
+        !Health.isLive(point) || set.at(point).isEmpty ||
+        !plan.containsPattern(TreePattern.INNER_LIKE_JOIN)
+      ) plan
+      else Sessions.active.fold(plan)(reordered(_, set, plan))
+    }
+
+  private def reordered(session: Sessions.Classic, set: PolicySet, plan: LogicalPlan): LogicalPlan =
+    JoinChain.of(plan) match {
+      case Some(chain) =>
+        val inner = chain.relations.map(reordered(session, set, _))
+        val isChanged = inner.zip(chain.relations).exists { case (a, b) => a ne b }
+        val now = if (isChanged) replaced(plan, chain.relations.zip(inner)) else plan
+        decided(session, set, chain.copy(top = now, relations = inner))
+      case None => plan.mapChildren(reordered(session, set, _))
+    }
+
+  private def replaced(plan: LogicalPlan, by: Seq[(LogicalPlan, LogicalPlan)]): LogicalPlan =
+    by.find(_._1 eq plan).fold(plan.mapChildren(replaced(_, by)))(_._2)
+
+  private def decided(session: Sessions.Classic, set: PolicySet, chain: JoinChain): LogicalPlan = {
+    val sc = session.sparkContext
+    val conf = session.sessionState.conf
+    val executionId = QueryFacts.executionId(sc)
+    val facts = new ChainFacts(chain, sc, conf, executionId)
+    val asked = Asking.of(
+      session,
+      set,
+      point,
+      executionId,
+      (policy, whole) => order(policy, chain, facts, whole),
+      Some((answer, guards) => judge(answer, chain, guards))
+    )(facts.whole)
+    val id = ids.incrementAndGet()
+    val order = asked.enforced.map { case (_, o) => o.asInstanceOf[Order].positions.flatten }
+    record(session, chain, id, asked, executionId)
+    order.fold(chain.top)(ordered(chain, _, id, conf))
+  }
+
+  private def ordered(
+      chain: JoinChain,
+      order: Seq[Int],
+      id: Long,
+      conf: SQLConf
+  ): LogicalPlan = {
+    val hint =
+      if (conf.cboEnabled && conf.joinReorderEnabled) JoinHint(Some(HintInfo()), None)
+      else JoinHint.NONE
+    val plan = chain.joined(
+      order,
+      hint,
+      (join: Join, position) => join.setTagValue(tag, Array(id, position.toLong))
+    )
+    if (order == chain.relations.indices) chain.top
+    else if (plan.output == chain.top.output) plan
+    else Project(chain.top.output, plan)
+  }
+
+  /** The order that a policy says: at once, or by scores. */
+  private def order(
+      policy: CompiledPolicy,
+      chain: JoinChain,
+      facts: ChainFacts,
+      whole: LazyRow
+  ): Either[EvaluationFailure, Any] =
+    if (policy.answer == DoubleType) byScores(policy, chain, facts)
+    else
+      policy.eval(whole).map {
+        case null         => null
+        case a: ArrayData =>
+          Order((0 until a.numElements()).map(i => if (a.isNullAt(i)) None else Some(a.getInt(i))))
+      }
+
+  /** Each time the connected relation with the lowest score, the first of several; where none is connected, of
+    * all.
+    */
+  private def byScores(
+      policy: CompiledPolicy,
+      chain: JoinChain,
+      facts: ChainFacts
+  ): Either[EvaluationFailure, Any] = {
+    var joined = Seq.empty[Int]
+    while (joined.size < chain.relations.size) {
+      val rest = chain.relations.indices.diff(joined)
+      val connected = rest.filter(chain.connecting(joined, _).nonEmpty)
+      val candidates = if (joined.isEmpty || connected.isEmpty) rest else connected
+      val next =
+        if (candidates.size == 1 && joined.nonEmpty) candidates.head
+        else {
+          val joinedRow = facts.joined(joined)
+          var best = -1
+          var lowest = 0.0
+          candidates.foreach { position =>
+            policy.eval(facts.row(position, joined, joinedRow)) match {
+              case Left(failure)                                              => return Left(failure)
+              case Right(null)                                                => return Right(null)
+              case Right(score: Double) if score.isNaN || score.isInfinity =>
+                return Right(BadScore(score, position))
+              case Right(score: Double) =>
+                if (best < 0 || score < lowest) {
+                  best = position
+                  lowest = score
+                }
+              case Right(other) => return Left(EvaluationFailure(s"no number: $other"))
+            }
+          }
+          best
+        }
+      joined :+= next
+    }
+    Right(Order(joined.map(Some(_))))
+  }
+
+  private def judge(answer: Any, chain: JoinChain, guards: Guards): Verdict = answer match {
+    case bad: BadScore =>
+      Verdict(None, Reason.OutOfRange, Some(s"a score of $bad: it must be a finite number"))
+    case order: Order =>
+      val positions = order.positions
+      val refused = OrderLegality.refusal(positions, chain.relations.size).orElse {
+        val further = chain.crossProducts(positions.flatten) - chain.sparkCrossProducts
+        if (further <= guards.maxCrossProducts) None
+        else
+          Some(
+            (
+              Reason.CrossProduct,
+              s"$further joins without a condition more than in Spark's own order; " +
+                s"spark.aqepilot.guard.max_cross_products allows ${guards.maxCrossProducts}"
+            )
+          )
+      }
+      refused.fold(Verdict(Some(order), Reason.Applied)) { case (reason, detail) =>
+        Verdict(None, reason, Some(detail))
+      }
+  }
+
+  private def record(
+      session: Sessions.Classic,
+      chain: JoinChain,
+      id: Long,
+      asked: Asked,
+      executionId: Option[Long]
+  ): Unit = FailOpen("record", ()) {
+    val spark = Order(chain.relations.indices.map(Some(_)))
+    val subject = Subject(
+      s"${OrderFates.Subject}$id",
+      s"order-$id",
+      tables = Some(chain.relations.map(Tables.described).mkString(" ⋈ ")),
+      sparkAnswer = Some(spark.toString),
+      sparkStrategy = Some(spark.toString)
+    )
+    DecisionRecord.write(session, point, executionId, subject, asked)
+  }
+}
