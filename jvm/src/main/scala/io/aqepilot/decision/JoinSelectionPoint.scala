@@ -77,6 +77,12 @@ object JoinSelectionPoint extends DecisionPoint {
     fact("max_bytes", LongType, "largest partition of the finished shuffle beneath, compressed bytes"),
     fact("shuffle_bytes", LongType, "all partitions of the finished shuffle beneath, compressed bytes"),
     fact(
+      "run_time_hint",
+      StringType,
+      "what Spark's own run-time rule, or a dynamic_join_selection policy, says of this side; null before " +
+        "the query runs"
+    ),
+    fact(
       "can_broadcast",
       BooleanType,
       "whether the join's type and condition let this side be broadcast"
@@ -131,7 +137,7 @@ object JoinSelectionPoint extends DecisionPoint {
         fact(
           "is_null_aware",
           BooleanType,
-          "whether it is a NOT IN on one column, for which Spark has a hash join of its own " +
+          "whether it is a NOT IN on one column that Spark runs by its own hash join for these " +
             "(spark.sql.optimizeNullAwareAntiJoin)"
         ),
         fact("left_hint", StringType, "the user's hint on the left side"),

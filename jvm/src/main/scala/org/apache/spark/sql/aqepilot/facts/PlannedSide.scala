@@ -35,8 +35,10 @@ import org.apache.spark.sql.internal.SQLConf
   *
   * @param keys
   *   its expressions of the join's equality keys; none where the join has none
+  * @param runTimeHint
+  *   what a run-time rule, Spark's or ours, has put here
   */
-final class PlannedSide(val plan: LogicalPlan, keys: Seq[Expression]) {
+final class PlannedSide(plan: LogicalPlan, keys: Seq[Expression], runTimeHint: Option[String]) {
 
   def sizeInBytes: BigInt = plan.stats.sizeInBytes
 
@@ -62,6 +64,7 @@ final class PlannedSide(val plan: LogicalPlan, keys: Seq[Expression]) {
       () => if (keys.isEmpty) null else isSorted,
       () => stage.map(_.max).getOrElse(null),
       () => stage.map(_.total).getOrElse(null),
+      () => runTimeHint.map(QueryFacts.string).orNull,
       () => admits.broadcast,
       () => admits.shuffleHash,
       () => admits.broadcastsBySize,

@@ -4,14 +4,13 @@ import java.util.Locale
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.Sessions
-import org.apache.spark.sql.aqepilot.rewrite.JoinState
+import org.apache.spark.sql.aqepilot.rewrite.{JoinState, JoinStrategy}
 import org.apache.spark.sql.catalyst.expressions.{Expression, RowOrdering}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide, JoinSelectionHelper}
-import org.apache.spark.sql.catalyst.planning.{
-  ExtractEquiJoinKeys,
-  ExtractSingleColumnNullAwareAntiJoin
-}
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, LogicalPlan}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.JoinSelectionPoint.{BuildLeft => LEFT, BuildRight => _, _}
@@ -19,7 +18,7 @@ import io.aqepilot.decision.Selection
 
 /** The facts of `join_selection` on one join, in the order of its schema.
   *
-  * @param spark
+  * @param planned
   *   what Spark's own strategy makes of it
   */
 final class SelectionFacts(
@@ -27,7 +26,7 @@ final class SelectionFacts(
     join: Join,
     conf: SQLConf,
     isReplan: Boolean,
-    spark: => Option[Selection]
+    planned: => Option[SparkPlan]
 ) extends JoinSelectionHelper {
 
   private val (leftKeys, rightKeys, hasCondition) = join match {
@@ -35,18 +34,31 @@ final class SelectionFacts(
     case _                                              => (Nil, Nil, join.condition.isDefined)
   }
 
-  private lazy val isNullAware = leftKeys.isEmpty && (join match {
-    case ExtractSingleColumnNullAwareAntiJoin(_, _) => true
-    case _                                          => false
-  })
+  private lazy val isNullAware = planned.exists {
+    case j: BroadcastHashJoinExec => j.isNullAwareAntiJoin
+    case _                        => false
+  }
+
+  private lazy val spark: Option[Selection] = planned.flatMap(JoinStrategy.selection)
 
   /** 4.0's join of a scalar subquery: at most one row on the right side. */
   private def isSingle = JoinFacts.name(join.joinType) == "LEFT SINGLE"
 
   private lazy val hashable = leftKeys.nonEmpty && Sessions.hashable(leftKeys, rightKeys)
 
-  val left = new PlannedSide(join.left, leftKeys)
-  val right = new PlannedSide(join.right, rightKeys)
+  private def runTimeHint(now: Option[HintInfo], users: Option[HintInfo]) =
+    JoinState.word(now).filterNot(JoinState.word(users).contains)
+
+  private val left = new PlannedSide(
+    join.left,
+    leftKeys,
+    runTimeHint(join.hint.leftHint, state.userHint.leftHint)
+  )
+  private val right = new PlannedSide(
+    join.right,
+    rightKeys,
+    runTimeHint(join.hint.rightHint, state.userHint.rightHint)
+  )
 
   /** All that an answer depends on, beside the settings. */
   def version: Any = (left.version, right.version, join.hint, join.joinType, isReplan)

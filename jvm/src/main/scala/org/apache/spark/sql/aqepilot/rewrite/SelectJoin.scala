@@ -113,13 +113,18 @@ object SelectJoin extends SparkStrategy {
     lazy val planned = FailOpen("spark strategy", Option.empty[SparkPlan])(
       Sessions.joinSelection(session)(join).headOption
     )
-    lazy val spark = planned.flatMap(JoinStrategy.selection)
-    val facts = new SelectionFacts(state, join, conf, JoinState.isReplan(join), spark)
+    val facts = new SelectionFacts(state, join, conf, JoinState.isReplan(join), planned)
     val key = (set, facts.version, QueryFacts.conf(conf))
     state.selection.asked.filter(_.key == key).getOrElse {
       val number = state.selection.asked.fold(1)(_.number + 1)
       val asked = Asking.of(session, set, point, executionId)(facts.row(sc, executionId))
-      val of = AskedSelection(key, number, asked, spark, planned.flatMap(JoinStrategy.of))
+      val of = AskedSelection(
+        key,
+        number,
+        asked,
+        planned.flatMap(JoinStrategy.selection),
+        planned.flatMap(JoinStrategy.of)
+      )
       state.selection.asked = Some(of)
       of
     }
