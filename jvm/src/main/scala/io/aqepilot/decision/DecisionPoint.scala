@@ -1,6 +1,7 @@
 package io.aqepilot.decision
 
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
 
 import io.aqepilot.log.FactsJson
@@ -54,10 +55,13 @@ trait DecisionPoint {
     */
   def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict
 
-  /** An answer as it stands in the record: a word or number as it is, a struct as JSON without its nulls. */
+  /** An answer as it stands in the record: a word or number as it is, a struct as JSON without its nulls, an
+    * array of positions as JSON.
+    */
   final def show(answer: Any): String = (answer, this.answer) match {
     case (row: InternalRow, struct: StructType) => FactsJson.writeKnown(row, struct)
-    case _                                      => answer.toString
+    case (positions: ArrayData, _) => positions.toIntArray().mkString("[", ",", "]")
+    case _                         => answer.toString
   }
 
   /** What of Spark's private classes the point cannot do without. */

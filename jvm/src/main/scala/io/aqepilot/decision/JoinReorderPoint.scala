@@ -1,5 +1,6 @@
 package io.aqepilot.decision
 
+import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
 
 import CommonFacts.{fact, group}
@@ -90,11 +91,19 @@ object JoinReorderPoint extends DecisionPoint {
     "a score for the candidate, the lowest joins next; or, as an array, the whole order, as positions in " +
       "Spark's own. Null for one candidate leaves the chain to Spark"
 
-  /** A score alone: whether an order is legal depends on the whole chain. */
-  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict = answer match {
-    case score: Double if score.isNaN || score.isInfinity =>
-      Verdict(None, Reason.OutOfRange, Some(s"a score of $score: it must be a finite number"))
-    case _ => Verdict(Some(answer), Reason.Applied)
+  def isScore(score: Double): Boolean = !score.isNaN && !score.isInfinity
+
+  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict = {
+    val refusal = answer match {
+      case order: ArrayData =>
+        OrderLegality.refusal(order, facts.long("chain.num_relations").getOrElse(0L).toInt)
+      case score: Double if !isScore(score) =>
+        Some((Reason.OutOfRange, s"a score of $score: it must be a finite number"))
+      case _ => None
+    }
+    refusal.fold(Verdict(Some(answer), Reason.Applied)) { case (reason, detail) =>
+      Verdict(None, reason, Some(detail))
+    }
   }
 
   override val needs: Seq[Need] = Seq(

@@ -40,6 +40,8 @@ object Asking {
 
   /** @param answer
     *   how a policy comes to an answer, where that takes more than these facts
+    * @param judge
+    *   what is made of an answer, where that takes more
     * @param facts
     *   the point's facts row, whose first field is `query`; computed when read
     */
@@ -49,19 +51,17 @@ object Asking {
       point: DecisionPoint,
       executionId: Option[Long],
       answer: (CompiledPolicy, LazyRow) => Either[EvaluationFailure, Any] = _.eval(_),
-      judge: Option[(Any, Guards) => Verdict] = None
+      judge: Option[(Any, FactsRow, Guards) => Verdict] = None
   )(facts: => LazyRow): Asked =
     unwrapping {
       QueryFacts.fingerprint(executionId) // once for a query, before any policy is asked
       val start = System.nanoTime()
       val row = facts
       lazy val guards = Guardrails.of(session.sessionState.conf, session.sparkContext)
-      def judged(value: Any) =
-        judge.fold(point.judge(value, new FactsRow(point.facts, row), guards))(_(value, guards))
       val verdicts = ask(set, point, row, answer).map { given =>
         given -> (given.value match {
           case Left(failure) => Verdict(None, Reason.EvaluationFailed, Some(failure.message))
-          case Right(value)  => judged(value)
+          case Right(value)  => judge.getOrElse(point.judge _)(value, new FactsRow(point.facts, row), guards)
         })
       }
       val micros = (System.nanoTime() - start) / 1e3

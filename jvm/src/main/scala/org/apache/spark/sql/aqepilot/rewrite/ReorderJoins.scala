@@ -3,28 +3,17 @@ package org.apache.spark.sql.aqepilot.rewrite
 import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
-import org.apache.spark.sql.aqepilot.facts.{ChainFacts, LazyRow, QueryFacts, Tables}
+import org.apache.spark.sql.aqepilot.facts.{ChainFacts, QueryFacts, Tables}
 import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
-import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.DoubleType
 
-import io.aqepilot.decision.{Guards, JoinReorderPoint, OrderLegality, Reason, Verdict}
+import io.aqepilot.decision.{FactsRow, Guards, JoinReorderPoint, Reason, Verdict}
 import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure}
-
-/** An answer about a whole chain: positions in Spark's order. */
-final case class Order(positions: Seq[Option[Int]]) {
-  override def toString: String =
-    positions.map(_.fold("null")(_.toString)).mkString("[", ",", "]")
-}
-
-/** A score that is no number to compare by. */
-final private case class BadScore(score: Double, position: Int) {
-  override def toString: String = s"$score for relation $position"
-}
 
 /** The decision point `join_reorder`: joins the relations of a chain in the order that a policy says.
   *
@@ -78,11 +67,12 @@ object ReorderJoins extends Rule[LogicalPlan] {
       set,
       point,
       executionId,
-      (policy, whole) => order(policy, chain, facts, whole),
-      Some((answer, guards) => judge(answer, chain, guards))
+      (policy, whole) =>
+        if (policy.answer == DoubleType) byScores(policy, chain, facts) else policy.eval(whole),
+      Some(judge(chain))
     )(facts.whole)
     val id = ids.incrementAndGet()
-    val order = asked.enforced.map { case (_, o) => o.asInstanceOf[Order].positions.flatten }
+    val order = asked.enforced.map { case (_, o) => o.asInstanceOf[ArrayData].toIntArray().toSeq }
     record(session, chain, id, asked, executionId)
     order.fold(chain.top)(ordered(chain, _, id, conf))
   }
@@ -106,23 +96,8 @@ object ReorderJoins extends Rule[LogicalPlan] {
     else Project(chain.top.output, plan)
   }
 
-  /** The order that a policy says: at once, or by scores. */
-  private def order(
-      policy: CompiledPolicy,
-      chain: JoinChain,
-      facts: ChainFacts,
-      whole: LazyRow
-  ): Either[EvaluationFailure, Any] =
-    if (policy.answer == DoubleType) byScores(policy, chain, facts)
-    else
-      policy.eval(whole).map {
-        case null         => null
-        case a: ArrayData =>
-          Order((0 until a.numElements()).map(i => if (a.isNullAt(i)) None else Some(a.getInt(i))))
-      }
-
-  /** Each time the connected relation with the lowest score, the first of several; where none is connected, of
-    * all.
+  /** The order by a policy's scores: each time the connected relation with the lowest, the first of several;
+    * where none is connected, of all. A score that is no number to compare by is the answer instead.
     */
   private def byScores(
       policy: CompiledPolicy,
@@ -142,10 +117,9 @@ object ReorderJoins extends Rule[LogicalPlan] {
           var lowest = 0.0
           candidates.foreach { position =>
             policy.eval(facts.row(position, joined, joinedRow)) match {
-              case Left(failure)                                              => return Left(failure)
-              case Right(null)                                                => return Right(null)
-              case Right(score: Double) if score.isNaN || score.isInfinity =>
-                return Right(BadScore(score, position))
+              case Left(failure) => return Left(failure)
+              case Right(null)   => return Right(null)
+              case Right(score: Double) if !JoinReorderPoint.isScore(score) => return Right(score)
               case Right(score: Double) =>
                 if (best < 0 || score < lowest) {
                   best = position
@@ -158,30 +132,25 @@ object ReorderJoins extends Rule[LogicalPlan] {
         }
       joined :+= next
     }
-    Right(Order(joined.map(Some(_))))
+    Right(new GenericArrayData(joined.toArray[Any]))
   }
 
-  private def judge(answer: Any, chain: JoinChain, guards: Guards): Verdict = answer match {
-    case bad: BadScore =>
-      Verdict(None, Reason.OutOfRange, Some(s"a score of $bad: it must be a finite number"))
-    case order: Order =>
-      val positions = order.positions
-      val refused = OrderLegality.refusal(positions, chain.relations.size).orElse {
-        val further = chain.crossProducts(positions.flatten) - chain.sparkCrossProducts
-        if (further <= guards.maxCrossProducts) None
+  private def judge(chain: JoinChain)(answer: Any, facts: FactsRow, guards: Guards): Verdict =
+    point.judge(answer, facts, guards) match {
+      case Verdict(Some(order: ArrayData), _, _) =>
+        val further = chain.crossProducts(order.toIntArray().toSeq) - chain.sparkCrossProducts
+        if (further <= guards.maxCrossProducts) Verdict(Some(order), Reason.Applied)
         else
-          Some(
-            (
-              Reason.CrossProduct,
+          Verdict(
+            None,
+            Reason.CrossProduct,
+            Some(
               s"$further joins without a condition more than in Spark's own order; " +
                 s"spark.aqepilot.guard.max_cross_products allows ${guards.maxCrossProducts}"
             )
           )
-      }
-      refused.fold(Verdict(Some(order), Reason.Applied)) { case (reason, detail) =>
-        Verdict(None, reason, Some(detail))
-      }
-  }
+      case refused => refused
+    }
 
   private def record(
       session: Sessions.Classic,
@@ -190,13 +159,13 @@ object ReorderJoins extends Rule[LogicalPlan] {
       asked: Asked,
       executionId: Option[Long]
   ): Unit = FailOpen("record", ()) {
-    val spark = Order(chain.relations.indices.map(Some(_)))
+    val spark = chain.relations.indices.mkString("[", ",", "]")
     val subject = Subject(
       s"${OrderFates.Subject}$id",
       s"order-$id",
       tables = Some(chain.relations.map(Tables.described).mkString(" ⋈ ")),
-      sparkAnswer = Some(spark.toString),
-      sparkStrategy = Some(spark.toString)
+      sparkAnswer = Some(spark),
+      sparkStrategy = Some(spark)
     )
     DecisionRecord.write(session, point, executionId, subject, asked)
   }
