@@ -46,21 +46,23 @@ HEAVY_ROWS = {
         SELECT sum(aggregate(sequence(1, 200), 0L, (sum, i) -> sum + hash(o_custkey, i)))
         FROM (SELECT DISTINCT o_custkey FROM orders)""",
 }
+# Shuffles below 1 MB are one task to Spark, others one for each core at least.
 EXPANDING = {
-    "much explode of few bytes": """
-        SELECT max(hash(c, x)) FROM (SELECT DISTINCT o_custkey AS c FROM orders)
-        LATERAL VIEW explode(sequence(1, 500)) AS x""",
-    "pairs of a customer's orders": """
+    "explode of few bytes": """
+        SELECT max(hash(c, x))
+        FROM (SELECT DISTINCT o_custkey AS c FROM orders WHERE o_custkey < 75000)
+        LATERAL VIEW explode(sequence(1, 10000)) AS x""",
+    "join on a range of few bytes": """
+        SELECT count(*), sum(c)
+        FROM (SELECT DISTINCT o_custkey AS c FROM orders WHERE o_custkey < 75000)
+        JOIN (SELECT id AS low FROM range(10000)) ON c % 1000 >= low AND c % 997 < low + 100""",
+    "Python on few bytes": """
+        SELECT sum(letters_in_python(repeat(c, 500)))
+        FROM (SELECT DISTINCT o_custkey AS c FROM orders WHERE o_custkey < 75000)""",
+    "loses: an aggregation in each task": """
         WITH of AS (SELECT o_custkey AS c, collect_list(o_orderkey) AS keys FROM orders GROUP BY 1)
         SELECT hash(a, b) % 100000, count(*), max(c) FROM of
         LATERAL VIEW explode(keys) AS a LATERAL VIEW explode(keys) AS b GROUP BY 1""",
-    "join on a range": """
-        SELECT count(*), sum(q) FROM (SELECT l_suppkey AS s, l_partkey AS p, sum(l_quantity) AS q
-          FROM lineitem GROUP BY 1, 2)
-        JOIN (SELECT id * 40 AS low FROM range(25)) ON q >= low AND q < low + 400""",
-    "Python": """
-        SELECT sum(letters_in_python(name)) FROM (
-          SELECT DISTINCT concat_ws(' ', l_suppkey, l_partkey) AS name FROM lineitem)""",
     "loses: a little explode": """
         SELECT count(*), sum(x) FROM (
           SELECT DISTINCT l_suppkey AS s, l_partkey AS p FROM lineitem)
@@ -77,27 +79,32 @@ MEASURED = {
 REPLANS = {
     "window over multiplied rows": """
         SELECT max(n), count(*) FROM (
-          SELECT row_number() OVER (PARTITION BY l_partkey ORDER BY o_totalprice, x) AS n
-          FROM lineitem JOIN orders ON l_orderkey = o_orderkey
-          JOIN (SELECT ps_partkey AS p, explode(sequence(1, 2)) AS x FROM partsupp
-                WHERE ps_availqty < 2500) ON l_partkey = p)""",
+          SELECT row_number() OVER (PARTITION BY p ORDER BY o_totalprice, x) AS n
+          FROM (SELECT ps_partkey AS p, explode(sequence(1, 4)) AS x FROM partsupp)
+          JOIN (SELECT l_partkey, o_totalprice FROM lineitem JOIN orders ON l_orderkey = o_orderkey)
+            ON p = l_partkey
+          WHERE p <= 20000)""",
     "aggregation that keeps all rows": """
         SELECT max(size(of)), count(*) FROM (
-          SELECT l_partkey, collect_list(o_orderdate) AS of
-          FROM lineitem JOIN orders ON l_orderkey = o_orderkey
-          JOIN (SELECT ps_partkey AS p, explode(sequence(1, 2)) AS x FROM partsupp
-                WHERE ps_availqty < 2500) ON l_partkey = p
-          GROUP BY l_partkey)""",
+          SELECT p, collect_list(o_orderdate) AS of
+          FROM (SELECT ps_partkey AS p, explode(sequence(1, 4)) AS x FROM partsupp)
+          JOIN (SELECT l_partkey, o_orderdate FROM lineitem JOIN orders ON l_orderkey = o_orderkey)
+            ON p = l_partkey
+          WHERE p <= 20000
+          GROUP BY p)""",
     "loses: few joined rows": """
         SELECT max(n), count(*) FROM (
-          SELECT row_number() OVER (PARTITION BY l_partkey ORDER BY o_totalprice) AS n
-          FROM lineitem JOIN orders ON l_orderkey = o_orderkey
-          JOIN (SELECT ps_partkey AS p FROM partsupp WHERE ps_availqty < 20) ON l_partkey = p)""",
+          SELECT row_number() OVER (PARTITION BY p ORDER BY o_totalprice) AS n
+          FROM (SELECT ps_partkey AS p FROM partsupp WHERE ps_availqty < 20)
+          JOIN (SELECT l_partkey, o_totalprice FROM lineitem JOIN orders ON l_orderkey = o_orderkey)
+            ON p = l_partkey)""",
     "loses: few rows after aggregation": """
         SELECT max(n), count(*) FROM (
-          SELECT l_partkey, count(*) AS n FROM lineitem JOIN orders ON l_orderkey = o_orderkey
-          JOIN (SELECT ps_partkey AS p FROM partsupp WHERE ps_availqty < 20) ON l_partkey = p
-          GROUP BY l_partkey)""",
+          SELECT p, count(*) AS n
+          FROM (SELECT ps_partkey AS p FROM partsupp WHERE ps_availqty < 20)
+          JOIN (SELECT l_partkey FROM lineitem JOIN orders ON l_orderkey = o_orderkey)
+            ON p = l_partkey
+          GROUP BY p)""",
 }
 
 

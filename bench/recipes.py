@@ -100,6 +100,7 @@ def measure(
             conf=OF_ALL,
             job_words=[str(told)],
             memory="8g",
+            quick=False,
         )
         for line in lines:
             if line.startswith("RUN "):

@@ -143,6 +143,7 @@ def _submitted(job: str, words: Sequence[str], conf: dict[str, str], extension: 
             job_words=words,
             extension=extension,
             memory="3g",
+            quick=False,
             timeout_s=3600,
         )
     if done.returncode:

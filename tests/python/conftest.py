@@ -41,6 +41,7 @@ def _spark_context(
     folder = tmp_path_factory.mktemp("spark")
     settings = (
         submitting.SETTINGS
+        | submitting.QUICK
         | plans.METADATA_IN_FULL
         | {
             "spark.driver.memory": "1g",

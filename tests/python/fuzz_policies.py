@@ -20,6 +20,10 @@ _ALWAYS = {
     # Each file is one map task.
     "spark.sql.files.maxPartitionBytes": "1MB",
     "spark.sql.files.openCostInBytes": "1MB",
+    # The text of each new plan, which nobody reads here.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxMetadataStringLength": "100",
+    "spark.sql.maxPlanStringLength": "1000",
     # What absurd answers are refused by, and tests need not wait for.
     "spark.aqepilot.guard.max_partitions": "60",
 }

@@ -44,11 +44,6 @@ COMMON = {
     "spark.sql.files.maxPartitionBytes": "256KB",
     "spark.sql.files.openCostInBytes": "64KB",
 }
-# Else most of the time goes into compiling what runs a few times.
-QUICK_TO_START = {
-    "spark.log.level": "WARN",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
 # What Spark's own rules are to do at these, at the data's little size.
 SETTINGS = {
     "splits": COMMON
@@ -171,7 +166,7 @@ def run(work: Work, folder: Path, timeout_s: float) -> Iterator[Result]:
         folder,
         (here / "parity_job.py").read_text("utf-8"),
         timeout_s,
-        conf=plans.METADATA_IN_FULL | QUICK_TO_START,
+        conf=plans.METADATA_IN_FULL | {"spark.log.level": "WARN"},
         job_words=[json.dumps(work._asdict())],
         master="local[1]",
         memory="2g",
