@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   SHUFFLE_REPLICATE_NL
 }
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.{JoinSelectionPoint, Reason, Selection}
 import io.aqepilot.decision.JoinSelectionPoint._
@@ -68,7 +69,7 @@ object SelectJoin extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case join: Join =>
       DecisionRecord.failingOpen(point, Seq.empty[SparkPlan]) {
-        lazy val set = PolicySet.of(conf)
+        lazy val set = PolicySet.of(SQLConf.get)
         if (!Health.isLive(point) || set.at(point).isEmpty) Nil
         else if (JoinSide.of(join.left).isBroadcast || JoinSide.of(join.right).isBroadcast) Nil
         else Sessions.active.fold(Seq.empty[SparkPlan])(decide(_, set, join))
