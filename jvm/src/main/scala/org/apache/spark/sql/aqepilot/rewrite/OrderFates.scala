@@ -14,7 +14,7 @@ object OrderFates extends FateReader {
   val Subject = "join order "
 
   override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
-    val marks = nodes(finalPlan).flatMap(mark).distinct.groupBy(_._1)
+    val marks = nodes(finalPlan).flatMap(mark(_: SparkPlan)).distinct.groupBy(_._1)
     decisions.filter(_.applied).map { d =>
       val joined = id(d).flatMap(marks.get).map(_.map(_._2).reverse)
       val asked = d.answer.toSeq.flatMap(_.stripPrefix("[").stripSuffix("]").split(",")).map(_.toLong)
@@ -33,7 +33,7 @@ object OrderFates extends FateReader {
 
   /** The chain that a physical join belongs to, and the relation that it joins. */
   def mark(plan: SparkPlan): Option[(Long, Long)] =
-    JoinStrategy.of(plan).flatMap(_ => plan.logicalLink).flatMap(mark)
+    JoinStrategy.of(plan).flatMap(_ => plan.logicalLink).flatMap(mark(_: LogicalPlan))
 
   private def mark(join: LogicalPlan): Option[(Long, Long)] =
     join.getTagValue(ReorderJoins.tag).map(m => (m(0), m(1)))
