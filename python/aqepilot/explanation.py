@@ -137,8 +137,8 @@ def no_decisions(rows: Sequence[Status]) -> str:
         why = f"No policy is asked: {modes}."
     else:
         why = (
-            f"{', '.join(asked)} would be asked: run a query with a join of two shuffled sides; a "
-            "query whose plan was made by explain() or cached before is not decided anew."
+            f"{', '.join(asked)} would be asked: run a query that has what a policy decides on, "
+            "such as a join; a query that was cached before is not decided anew."
         )
     return "\n".join([f"No decisions are recorded in this session. {why}", *problems])
 

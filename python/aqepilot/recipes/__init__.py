@@ -23,6 +23,7 @@ _FILES = {
     "optimize_skewed_join": {_NEWEST: "optimize_skewed_join.toml"},
     "hot_keys": {_NEWEST: "hot_keys.toml"},
     "join_selection": {_NEWEST: "join_selection.toml"},
+    "join_selection_3_0": {_NEWEST: "join_selection_3_0.toml"},
     "no_broadcast_of_guesses": {_NEWEST: "no_broadcast_of_guesses.toml"},
     "reorder_join": {_NEWEST: "reorder_join.toml"},
     "most_selective_first": {_NEWEST: "most_selective_first.toml"},
