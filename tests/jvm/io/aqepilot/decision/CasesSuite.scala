@@ -31,7 +31,7 @@ class CasesSuite extends AnyFunSuite {
   private def guards(settings: JsonNode) = {
     def given[T](key: String, otherwise: T)(read: String => T) =
       Option(settings).flatMap(s => Option(s.get(key))).fold(otherwise)(v => read(v.asText))
-    Guards(
+    new Guards(
       given("guard.max_broadcast_bytes", Long.MaxValue)(JavaUtils.byteStringAsBytes),
       given("guard.max_hash_build_bytes", Long.MaxValue)(JavaUtils.byteStringAsBytes),
       given("guard.growth", 2.0)(_.toDouble),

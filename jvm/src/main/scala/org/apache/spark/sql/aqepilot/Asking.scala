@@ -57,7 +57,7 @@ object Asking {
       QueryFacts.fingerprint(executionId) // once for a query, before any policy is asked
       val start = System.nanoTime()
       val row = facts
-      lazy val guards = Guardrails.of(session.sessionState.conf, session.sparkContext)
+      val guards = Guardrails.of(session.sessionState.conf, session.sparkContext)
       val verdicts = ask(set, point, row, answer).map { given =>
         given -> (given.value match {
           case Left(failure) => Verdict(None, Reason.EvaluationFailed, Some(failure.message))

@@ -21,11 +21,11 @@ object Guardrails {
   private val ReservedBytes = 300L << 20
 
   def of(conf: SQLConf, sc: SparkContext): Guards = {
-    val growth = math.max(
+    lazy val growth = math.max(
       submittedGrowth,
       AqePilotConf.get(conf, AqePilotConf.Growth).fold(0.0)(_.toDouble)
     )
-    Guards(
+    new Guards(
       tightest(conf, AqePilotConf.MaxBroadcastBytes, maxBroadcastBytes(sc, growth)),
       tightest(conf, AqePilotConf.MaxHashBuildBytes, maxHashBuildBytes(sc)),
       growth,

@@ -6,8 +6,6 @@ import org.apache.spark.{ExecutorAllocationClient, SPARK_VERSION, SparkConf, Spa
 import org.apache.spark.internal.config
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.aqepilot.rewrite.SparkJoinRules
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
 import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
 import org.apache.spark.sql.internal.SQLConf
@@ -30,58 +28,53 @@ object QueryFacts {
   def fingerprint(executionId: Option[Long]): Option[String] =
     executionId.flatMap(Fingerprints.of)
 
-  def query(sc: SparkContext, executionId: Option[Long]): InternalRow = new GenericInternalRow(
-    Array[Any](
-      executionId.getOrElse(null),
-      string(fingerprint(executionId).orNull),
-      string(sc.getLocalProperty(SparkContext.SPARK_JOB_DESCRIPTION)),
-      string(sc.appName),
-      string(sc.applicationId),
-      string(sc.sparkUser),
+  def query(sc: SparkContext, executionId: Option[Long]): LazyRow = LazyRow(
+    () => executionId.getOrElse(null),
+    () => string(fingerprint(executionId).orNull),
+    () => string(sc.getLocalProperty(SparkContext.SPARK_JOB_DESCRIPTION)),
+    () => string(sc.appName),
+    () => string(sc.applicationId),
+    () => string(sc.sparkUser),
+    () =>
       strings(
         Option(sc.getLocalProperty("spark.job.tags")).toSeq
           .flatMap(_.split(",").toSeq)
           .filter(_.nonEmpty)
           .sorted
       )
-    )
   )
 
-  def conf(c: SQLConf): InternalRow = new GenericInternalRow(
-    Array[Any](
-      c.autoBroadcastJoinThreshold,
-      c.getConf(SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD).getOrElse(null),
-      c.nonEmptyPartitionRatioForBroadcastJoin,
-      c.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD),
-      c.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES),
-      c.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST),
-      c.getConf(SQLConf.COALESCE_PARTITIONS_ENABLED),
-      c.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE),
-      c.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM).getOrElse(null),
-      c.getConf(SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM).getOrElse(null),
-      c.getConf(SQLConf.LOCAL_SHUFFLE_READER_ENABLED),
-      c.getConf(SQLConf.ADAPTIVE_OPTIMIZE_SKEWS_IN_REBALANCE_PARTITIONS_ENABLED),
-      c.getConf(SQLConf.ADAPTIVE_REBALANCE_PARTITIONS_SMALL_PARTITION_FACTOR),
-      c.getConf(SQLConf.SKEW_JOIN_ENABLED),
-      c.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR),
-      c.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD),
-      c.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN),
-      c.preferSortMergeJoin,
-      c.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR),
-      c.numShufflePartitions,
-      SparkJoinRules.conversionEnabled(c).getOrElse(null)
-    )
+  def conf(c: SQLConf): LazyRow = LazyRow(
+    () => c.autoBroadcastJoinThreshold,
+    () => c.getConf(SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD).getOrElse(null),
+    () => c.nonEmptyPartitionRatioForBroadcastJoin,
+    () => c.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD),
+    () => c.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES),
+    () => c.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST),
+    () => c.getConf(SQLConf.COALESCE_PARTITIONS_ENABLED),
+    () => c.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE),
+    () => c.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM).getOrElse(null),
+    () => c.getConf(SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM).getOrElse(null),
+    () => c.getConf(SQLConf.LOCAL_SHUFFLE_READER_ENABLED),
+    () => c.getConf(SQLConf.ADAPTIVE_OPTIMIZE_SKEWS_IN_REBALANCE_PARTITIONS_ENABLED),
+    () => c.getConf(SQLConf.ADAPTIVE_REBALANCE_PARTITIONS_SMALL_PARTITION_FACTOR),
+    () => c.getConf(SQLConf.SKEW_JOIN_ENABLED),
+    () => c.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR),
+    () => c.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD),
+    () => c.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN),
+    () => c.preferSortMergeJoin,
+    () => c.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR),
+    () => c.numShufflePartitions,
+    () => SparkJoinRules.conversionEnabled(c).getOrElse(null)
   )
 
-  def cluster(sc: SparkContext): InternalRow = new GenericInternalRow(
-    Array[Any](
-      sc.defaultParallelism,
-      executors(sc),
-      taskSlots(sc),
-      executorMemoryBytes(sc),
-      Runtime.getRuntime.maxMemory(),
-      string(SPARK_VERSION)
-    )
+  def cluster(sc: SparkContext): LazyRow = LazyRow(
+    () => sc.defaultParallelism,
+    () => executors(sc),
+    () => taskSlots(sc),
+    () => executorMemoryBytes(sc),
+    () => Runtime.getRuntime.maxMemory(),
+    () => string(SPARK_VERSION)
   )
 
   private def executors(sc: SparkContext): Int = sc.schedulerBackend match {

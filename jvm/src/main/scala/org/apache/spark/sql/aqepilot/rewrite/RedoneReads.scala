@@ -85,9 +85,11 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
     }.toMap
 
   private def overlay(group: CoalesceGroup, answer: CoalescingAnswer): SQLConf = {
-    val conf = session.sessionState.conf.clone()
+    // Not by SQLConf.clone and setConf, which log a warning for each deprecated setting.
+    val conf = new SQLConf
+    session.sessionState.conf.getAllConfs.foreach { case (k, v) => conf.settings.put(k, v) }
     def set[T](entry: ConfigEntry[T], value: Option[T]): Unit =
-      value.foreach(conf.setConf(entry, _))
+      value.foreach(v => conf.settings.put(entry.key, entry.stringConverter(v)))
 
     // Where rows may multiply, Spark takes the minimum size for the target; it does not see a join above the
     // group when its rule runs on the group alone.
@@ -99,7 +101,7 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
     set(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES, target)
 
     answer.minPartitions.foreach { n =>
-      conf.setConfString(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM.key, n.toString)
+      conf.settings.put(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM.key, n.toString)
     }
     val coalesces = answer.keep.map(!_).orElse(if (answer.sizes) Some(true) else None)
     set(SQLConf.COALESCE_PARTITIONS_ENABLED, coalesces)

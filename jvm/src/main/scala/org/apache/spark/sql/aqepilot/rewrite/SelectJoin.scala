@@ -115,7 +115,7 @@ object SelectJoin extends SparkStrategy {
       Sessions.joinSelection(session)(join).headOption
     )
     val facts = new SelectionFacts(state, join, conf, JoinState.isReplan(join), planned)
-    val key = (set, facts.version, QueryFacts.conf(conf))
+    val key = (set, facts.version, QueryFacts.conf(conf).copy())
     state.selection.asked.filter(_.key == key).getOrElse {
       val number = state.selection.asked.fold(1)(_.number + 1)
       val asked = Asking.of(session, set, point, executionId)(facts.row(sc, executionId))

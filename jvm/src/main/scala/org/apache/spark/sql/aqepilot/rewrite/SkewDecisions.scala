@@ -103,7 +103,16 @@ final private class SkewDecisions(
       val shuffles = stage.shuffles.map(s => (s.stage.id, s.canSplit))
       val isLocal = shuffles.size == 1 && LocalReads.splits(plan, stage)
       val key =
-        (executionId, set, shuffles, strategy, join.joinType, built, isLocal, QueryFacts.conf(conf))
+        (
+          executionId,
+          set,
+          shuffles,
+          strategy,
+          join.joinType,
+          built,
+          isLocal,
+          QueryFacts.conf(conf).copy()
+        )
       if (!state.skew.asked.exists(_.key == key)) {
         val number = state.skew.asked.fold(1)(_.number + 1)
         val asked = Asking.of(session, set, point, executionId) {
