@@ -127,7 +127,11 @@ POINTS = {
         [
             *("double(candidate.position)", "-double(candidate.position)", "0D", "1D", "NULL"),
             *("double(pmod(hash(candidate.tables), 7))", "double(candidate.size_in_bytes)"),
-            *("-double(candidate.size_in_bytes)", "double('NaN')", "double(candidate.filter_count)"),
+            *(
+                "-double(candidate.size_in_bytes)",
+                "double('NaN')",
+                "double(candidate.filter_count)",
+            ),
         ],
         {},
     ),
@@ -139,8 +143,8 @@ POINTS = {
         ],
         {
             "strategy": [
-                *("'BROADCAST'", "'SHUFFLE_HASH'", "'SHUFFLE_MERGE'", "'SHUFFLE_REPLICATE_NL'"),
-                *("'BROADCAST'", "'SHUFFLE_HASH'", "CAST(NULL AS STRING)"),
+                *["'BROADCAST'", "'SHUFFLE_HASH'"] * 3,
+                *("'SHUFFLE_MERGE'", "'SHUFFLE_REPLICATE_NL'", "CAST(NULL AS STRING)"),
             ],
             "build_side": ["'LEFT'", "'RIGHT'", "'LEFT'", "'RIGHT'", "CAST(NULL AS STRING)"],
         },
@@ -237,7 +241,9 @@ def _texts(draw: st.DrawFn, point: str) -> str:
     if point == "join_reorder" and not draw(st.integers(0, 3)):
         # Whole orders: an answer of another type, asked for once.
         facts = ["chain.num_relations", "chain.conditions"]
-        answers = st.sampled_from([_REVERSED, _ROTATED, "array(1, 0, 2)", "CAST(NULL AS ARRAY<INT>)"])
+        answers = st.sampled_from(
+            [_REVERSED, _ROTATED, "array(1, 0, 2)", "CAST(NULL AS ARRAY<INT>)"]
+        )
     if fields:
         # The same in each branch, whose types must agree.
         names = draw(st.lists(st.sampled_from(list(fields)), min_size=1, max_size=3, unique=True))

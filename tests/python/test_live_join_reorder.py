@@ -93,7 +93,10 @@ def test_the_order_by_scores_is_executed(
         row.asDict().keys() for row in without.rows[:1]
     ]
     made = decision(tables)
-    assert (made.reason, made.spark_answer) == ("APPLIED", json.dumps([*range(n)], separators=(",", ":")))
+    assert (made.reason, made.spark_answer) == (
+        "APPLIED",
+        json.dumps([*range(n)], separators=(",", ":")),
+    )
     order = json.loads(made.answer)
     assert order[0] == min(range(n), key=lambda i: scores[i])
     assert ran_order(ran) == order

@@ -102,9 +102,9 @@ def tables(spark: SparkSession) -> SparkSession:
     spark.sql(
         "SELECT if(id % 9 = 0, NULL, id % 60) AS k, id AS v FROM range(0, 200, 1, 2)"
     ).createOrReplaceTempView("a")
-    spark.sql("SELECT id % 40 + 5 AS k, id * 3 AS w FROM range(0, 80, 1, 2)").createOrReplaceTempView(
-        "b"
-    )
+    spark.sql(
+        "SELECT id % 40 + 5 AS k, id * 3 AS w FROM range(0, 80, 1, 2)"
+    ).createOrReplaceTempView("b")
     return spark
 
 

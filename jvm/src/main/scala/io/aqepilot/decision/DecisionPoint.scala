@@ -60,11 +60,11 @@ trait DecisionPoint {
     */
   final def show(answer: Any): String = (answer, this.answer) match {
     case (row: InternalRow, struct: StructType) => FactsJson.writeKnown(row, struct)
-    case (positions: ArrayData, _) =>
+    case (positions: ArrayData, _)              =>
       (0 until positions.numElements())
         .map(i => if (positions.isNullAt(i)) "null" else positions.getInt(i).toString)
         .mkString("[", ",", "]")
-    case _                         => answer.toString
+    case _ => answer.toString
   }
 
   /** What of Spark's private classes the point cannot do without. */

@@ -15,7 +15,8 @@ object JoinReorderPoint extends DecisionPoint {
 
   override val builtIn: String = "ReorderJoin"
 
-  override val summary: String = "the order in which three or more relations are joined by inner joins"
+  override val summary: String =
+    "the order in which three or more relations are joined by inner joins"
 
   override val asked: String =
     "when a query is optimised, for each chain of inner and cross joins without hints: a score is asked for " +
@@ -31,7 +32,11 @@ object JoinReorderPoint extends DecisionPoint {
       StringType,
       "where size_in_bytes comes from: STATISTICS, FILES or GUESS, as at join_selection"
     ),
-    fact("filters", ArrayType(StringType), "conditions of the filters beneath, as SQL, in plan order"),
+    fact(
+      "filters",
+      ArrayType(StringType),
+      "conditions of the filters beneath, as SQL, in plan order"
+    ),
     fact("filter_count", IntegerType, "number of filters, null checks (IS NOT NULL) left out")
   )
 

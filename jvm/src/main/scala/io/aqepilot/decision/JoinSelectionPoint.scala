@@ -55,7 +55,11 @@ object JoinSelectionPoint extends DecisionPoint {
         "the tables (ANALYZE TABLE, caches, local data); FILES = the files' sizes, compressed, whatever " +
         "filters leave; GUESS = a size that is not known, or the product that Spark takes for a join's"
     ),
-    fact("filters", ArrayType(StringType), "conditions of the filters beneath, as SQL, in plan order"),
+    fact(
+      "filters",
+      ArrayType(StringType),
+      "conditions of the filters beneath, as SQL, in plan order"
+    ),
     fact("join_count", IntegerType, "joins beneath, those in finished stages included"),
     fact(
       "distinct_count",
@@ -74,8 +78,16 @@ object JoinSelectionPoint extends DecisionPoint {
       BooleanType,
       "whether a finished stage or a bucketed table has its partitions sorted by the keys already"
     ),
-    fact("max_bytes", LongType, "largest partition of the finished shuffle beneath, compressed bytes"),
-    fact("shuffle_bytes", LongType, "all partitions of the finished shuffle beneath, compressed bytes"),
+    fact(
+      "max_bytes",
+      LongType,
+      "largest partition of the finished shuffle beneath, compressed bytes"
+    ),
+    fact(
+      "shuffle_bytes",
+      LongType,
+      "all partitions of the finished shuffle beneath, compressed bytes"
+    ),
     fact(
       "run_time_hint",
       StringType,

@@ -69,8 +69,9 @@ object SelectionLegality {
     (strategy, side) match {
       case (Some(s), _) if !JoinSelectionPoint.words.exists(_.word == s) =>
         unknown(s, JoinSelectionPoint.words.map(_.word))
-      case (_, Some(b)) if b != BuildLeft && b != BuildRight => unknown(b, Seq(BuildLeft, BuildRight))
-      case both                                      => Right(both)
+      case (_, Some(b)) if b != BuildLeft && b != BuildRight =>
+        unknown(b, Seq(BuildLeft, BuildRight))
+      case both => Right(both)
     }
   }
 
@@ -211,6 +212,9 @@ object SelectionLegality {
         .long("conf.coalesce_partitions_initial_partition_num")
         .orElse(facts.long("conf.shuffle_partitions"))
         .getOrElse(1L)
-      (math.max(bytes / math.max(1L, partitions), JoinLegality.coalescedBytes(facts, bytes)) * growth).toLong
+      (math.max(
+        bytes / math.max(1L, partitions),
+        JoinLegality.coalescedBytes(facts, bytes)
+      ) * growth).toLong
     }
 }

@@ -24,7 +24,8 @@ private[policy] object AnalysedCheck {
   def apply(analysed: Expression, answers: Seq[DataType], whole: Origin): DataType = {
     analysed.foreach(e => checkPart(e, if (e.origin.line.isDefined) e.origin else whole))
     answers.find(admits(analysed.dataType, _)).getOrElse {
-      val (is, wanted) = (analysed.dataType.simpleString, answers.map(_.simpleString).mkString(" or "))
+      val (is, wanted) =
+        (analysed.dataType.simpleString, answers.map(_.simpleString).mkString(" or "))
       refuse(
         WrongAnswerType,
         s"The answer must be a $wanted (or NULL, which leaves it to Spark), but this is a " +

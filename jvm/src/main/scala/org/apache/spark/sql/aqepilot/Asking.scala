@@ -61,7 +61,8 @@ object Asking {
       val verdicts = ask(set, point, row, answer).map { given =>
         given -> (given.value match {
           case Left(failure) => Verdict(None, Reason.EvaluationFailed, Some(failure.message))
-          case Right(value)  => judge.getOrElse(point.judge _)(value, new FactsRow(point.facts, row), guards)
+          case Right(value)  =>
+            judge.getOrElse(point.judge _)(value, new FactsRow(point.facts, row), guards)
         })
       }
       val micros = (System.nanoTime() - start) / 1e3

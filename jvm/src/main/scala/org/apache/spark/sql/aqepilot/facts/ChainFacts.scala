@@ -19,7 +19,9 @@ final class ChainFacts(
   private def long(n: Option[BigInt]): Any = n.map(JoinSide.toLong).getOrElse(null)
 
   private val relations: IndexedSeq[LazyRow] =
-    chain.relations.zipWithIndex.map { case (plan, position) => relation(plan, position) }.toIndexedSeq
+    chain.relations.zipWithIndex.map { case (plan, position) =>
+      relation(plan, position)
+    }.toIndexedSeq
 
   private def values(plan: LogicalPlan, position: Int): Seq[() => Any] = {
     lazy val filters = PlannedSide.filters(plan)

@@ -132,10 +132,10 @@ private object Estimates {
     if (plan.stats.sizeInBytes >= conf.defaultSizeInBytes) guess
     else
       plan match {
-        case Stage(_, _) if plan.stats.isRuntime            => stage
-        case Stage(of, _)                                   => rank(of, conf)
+        case Stage(_, _) if plan.stats.isRuntime             => stage
+        case Stage(of, _)                                    => rank(of, conf)
         case _: LocalRelation | _: Range | _: OneRowRelation => statistics
-        case leaf if leaf.children.isEmpty                  =>
+        case leaf if leaf.children.isEmpty                   =>
           if (leaf.stats.rowCount.isDefined) statistics
           else if (leaf.isInstanceOf[LeafNode]) files
           else guess
@@ -161,10 +161,13 @@ private object Distributed {
     case w: Window =>
       if (w.partitionSpec.isEmpty) by(w.child, keys) else covers(keys, w.partitionSpec)
     case r: RepartitionByExpression =>
-      r.partitionExpressions.nonEmpty && !r.partitionExpressions.exists(_.isInstanceOf[SortOrder]) &&
+      r.partitionExpressions.nonEmpty && !r.partitionExpressions.exists(
+        _.isInstanceOf[SortOrder]
+      ) &&
       covers(keys, r.partitionExpressions)
     case Stage(of, _) => by(of, keys)
-    case leaf         => buckets(leaf).exists(b => columns(leaf, b.bucketColumnNames).exists(covers(keys, _)))
+    case leaf         =>
+      buckets(leaf).exists(b => columns(leaf, b.bucketColumnNames).exists(covers(keys, _)))
   }
 
   def isSorted(plan: LogicalPlan, keys: Seq[Expression]): Boolean = plan match {
@@ -173,7 +176,9 @@ private object Distributed {
     case _: UnaryNode         => false
     case leaf                 => buckets(leaf).exists { b =>
         b.sortColumnNames.nonEmpty &&
-        columns(leaf, b.sortColumnNames.take(keys.size)).exists(s => s.size == keys.size && covers(keys, s))
+        columns(leaf, b.sortColumnNames.take(keys.size)).exists(s =>
+          s.size == keys.size && covers(keys, s)
+        )
       }
   }
 
@@ -196,7 +201,10 @@ private object Distributed {
     by.forall(e => keys.exists(_.semanticEquals(e)))
 
   /** The keys below a projection; None where one is made by it. */
-  private def through(list: Seq[NamedExpression], keys: Seq[Expression]): Option[Seq[Expression]] = {
+  private def through(
+      list: Seq[NamedExpression],
+      keys: Seq[Expression]
+  ): Option[Seq[Expression]] = {
     val aliases = AttributeMap(list.collect { case a: Alias => a.toAttribute -> a.child })
     Some(keys.map(_.transform { case a: Attribute => aliases.getOrElse(a, a) }))
   }

@@ -6,7 +6,12 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.Sessions
 import org.apache.spark.sql.aqepilot.rewrite.{JoinState, JoinStrategy}
 import org.apache.spark.sql.catalyst.expressions.{Expression, RowOrdering}
-import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide, JoinSelectionHelper}
+import org.apache.spark.sql.catalyst.optimizer.{
+  BuildLeft,
+  BuildRight,
+  BuildSide,
+  JoinSelectionHelper
+}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
@@ -31,7 +36,7 @@ final class SelectionFacts(
 
   private val (leftKeys, rightKeys, hasCondition) = join match {
     case ExtractEquiJoinKeys(_, l, r, other, _, _, _, _) => (l, r, other.isDefined)
-    case _                                              => (Nil, Nil, join.condition.isDefined)
+    case _                                               => (Nil, Nil, join.condition.isDefined)
   }
 
   private lazy val isNullAware = planned.exists {
@@ -71,7 +76,8 @@ final class SelectionFacts(
         else if (leftKeys.isEmpty) !isLeft || !isSingle
         else
           hashable &&
-          (if (isLeft) canBuildBroadcastLeft(join.joinType) else canBuildBroadcastRight(join.joinType)),
+          (if (isLeft) canBuildBroadcastLeft(join.joinType)
+           else canBuildBroadcastRight(join.joinType)),
       shuffleHash = hashable &&
         (if (isLeft) canBuildShuffledHashJoinLeft(join.joinType)
          else canBuildShuffledHashJoinRight(join.joinType)),
@@ -115,12 +121,12 @@ final class SelectionFacts(
     else if (words.exists(_.endsWith(selection.strategy))) "RUN_TIME"
     else
       selection.strategy match {
-        case Broadcast if isNullAware                            => "NULL_AWARE"
+        case Broadcast if isNullAware                              => "NULL_AWARE"
         case Broadcast if side.exists(canBroadcastBySize(_, conf)) => "SIZE"
-        case Broadcast                                           => "LAST_RESORT"
-        case ShuffleHash                                         => "MUCH_SMALLER"
-        case ShuffleMerge                                        => "SORTABLE"
-        case _                                                   => "CROSS"
+        case Broadcast                                             => "LAST_RESORT"
+        case ShuffleHash                                           => "MUCH_SMALLER"
+        case ShuffleMerge                                          => "SORTABLE"
+        case _                                                     => "CROSS"
       }
   }
 

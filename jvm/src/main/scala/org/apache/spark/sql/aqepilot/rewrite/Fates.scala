@@ -42,7 +42,8 @@ object Fates extends FateReader {
       decisions: Seq[AqePilotDecision]
   ): Seq[AqePilotDecision] = {
     val all = nodes(finalPlan)
-    val planned = all ++ all.collect { case a: AdaptiveSparkPlanExec => a.initialPlan }.flatMap(nodes)
+    val planned =
+      all ++ all.collect { case a: AdaptiveSparkPlanExec => a.initialPlan }.flatMap(nodes)
     val joins = planned.flatMap(JoinState.of(_).map(_.id)).toSet
     val shuffles = planned.flatMap(_.getTagValue(SetShufflePartitions.tag)).toSet
     val chains = planned.flatMap(OrderFates.mark(_).map(_._1)).toSet

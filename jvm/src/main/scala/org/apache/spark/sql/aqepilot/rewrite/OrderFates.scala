@@ -17,7 +17,8 @@ object OrderFates extends FateReader {
     val marks = nodes(finalPlan).flatMap(mark(_: SparkPlan)).distinct.groupBy(_._1)
     decisions.filter(_.applied).map { d =>
       val joined = id(d).flatMap(marks.get).map(_.map(_._2).reverse)
-      val asked = d.answer.toSeq.flatMap(_.stripPrefix("[").stripSuffix("]").split(",")).map(_.toLong)
+      val asked =
+        d.answer.toSeq.flatMap(_.stripPrefix("[").stripSuffix("]").split(",")).map(_.toLong)
       val ran = joined.map(ps => asked.filterNot(ps.contains) ++ ps).map(_.mkString("[", ",", "]"))
       val fate =
         if (d.answer == d.sparkAnswer) Fate.NoChange

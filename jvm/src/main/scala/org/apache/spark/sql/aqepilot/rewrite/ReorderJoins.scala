@@ -117,10 +117,10 @@ object ReorderJoins extends Rule[LogicalPlan] {
           var lowest = 0.0
           candidates.foreach { position =>
             policy.eval(facts.row(position, joined, joinedRow)) match {
-              case Left(failure) => return Left(failure)
-              case Right(null)   => return Right(null)
+              case Left(failure)                                            => return Left(failure)
+              case Right(null)                                              => return Right(null)
               case Right(score: Double) if !JoinReorderPoint.isScore(score) => return Right(score)
-              case Right(score: Double) =>
+              case Right(score: Double)                                     =>
                 if (best < 0 || score < lowest) {
                   best = position
                   lowest = score
