@@ -2,6 +2,8 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import java.util.concurrent.atomic.AtomicLong
 
+import scala.annotation.tailrec
+
 import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
 import org.apache.spark.sql.aqepilot.facts.{ChainFacts, QueryFacts, Tables}
 import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
@@ -104,35 +106,32 @@ object ReorderJoins extends Rule[LogicalPlan] {
       chain: JoinChain,
       facts: ChainFacts
   ): Either[EvaluationFailure, Any] = {
-    var joined = Seq.empty[Int]
-    while (joined.size < chain.relations.size) {
+    @tailrec def ordered(joined: Seq[Int]): Either[EvaluationFailure, Any] = {
       val rest = chain.relations.indices.diff(joined)
       val connected = rest.filter(chain.connecting(joined, _).nonEmpty)
       val candidates = if (joined.isEmpty || connected.isEmpty) rest else connected
-      val next =
-        if (candidates.size == 1 && joined.nonEmpty) candidates.head
-        else {
-          val joinedRow = facts.joined(joined)
-          var best = -1
-          var lowest = 0.0
-          candidates.foreach { position =>
-            policy.eval(facts.row(position, joined, joinedRow)) match {
-              case Left(failure)                                            => return Left(failure)
-              case Right(null)                                              => return Right(null)
-              case Right(score: Double) if !JoinReorderPoint.isScore(score) => return Right(score)
-              case Right(score: Double)                                     =>
-                if (best < 0 || score < lowest) {
-                  best = position
-                  lowest = score
-                }
-              case Right(other) => return Left(EvaluationFailure(s"no number: $other"))
-            }
+      if (rest.isEmpty) Right(new GenericArrayData(joined.toArray[Any]))
+      else if (candidates.size == 1 && joined.nonEmpty) ordered(joined :+ candidates.head)
+      else {
+        lazy val joinedRow = facts.joined(joined)
+        val scores =
+          candidates.iterator.map(c => (c, policy.eval(facts.row(c, joined, joinedRow))))
+        var best: (Int, Double) = null
+        var otherwise: Option[Either[EvaluationFailure, Any]] = None
+        while (otherwise.isEmpty && scores.hasNext) {
+          scores.next() match {
+            case (c, Right(score: Double)) if JoinReorderPoint.isScore(score) =>
+              if (best == null || score < best._2) best = (c, score)
+            case (_, none) => otherwise = Some(none)
           }
-          best
         }
-      joined :+= next
+        otherwise match {
+          case Some(none) => none
+          case None       => ordered(joined :+ best._1)
+        }
+      }
     }
-    Right(new GenericArrayData(joined.toArray[Any]))
+    ordered(Nil)
   }
 
   private def judge(chain: JoinChain)(answer: Any, facts: FactsRow, guards: Guards): Verdict =
