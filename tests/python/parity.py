@@ -169,7 +169,7 @@ def of_recipes(workload: str, numbers: Sequence[int] = (), only: Sequence[str] =
         workload,
         SCALE,
         str(generated.in_groups(tables, ROWS_OF_A_GROUP)),
-        list(numbers or WORKLOADS[workload].queries()),
+        [n for n in WORKLOADS[workload].queries() if n in numbers or not numbers],
         {name: SETTINGS[name] for name in only or SETTINGS},
         {"recipes": texts, "null": dict.fromkeys(texts, "NULL")},
         REBALANCED,
