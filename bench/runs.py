@@ -32,17 +32,19 @@ class Ask(NamedTuple):
         text: The policy's.
         counted: Facts that have to be the number of partitions, for an ask to count.
         conf: Settings.
+        joins: How often the smaller table is joined.
     """
 
     point: str
     text: str
     counted: Sequence[str]
     conf: Mapping[str, str] = SORT_MERGE
+    joins: int = 1
 
 
-def _recipe(name: str, *counted: str, conf: Mapping[str, str] = SORT_MERGE) -> Ask:
+def _recipe(name: str, *counted: str, conf: Mapping[str, str] = SORT_MERGE, joins: int = 1) -> Ask:
     ((point, text),) = recipes.get(name, pyspark.__version__).texts().items()
-    return Ask(point, text, counted, conf)
+    return Ask(point, text, counted, conf, joins)
 
 
 _SIDES = ("side.num_partitions", "other.num_partitions")
@@ -64,6 +66,9 @@ ASKS = {
     "optimize_skewed_join": _recipe("optimize_skewed_join", *_LEFT_RIGHT),
     "coalesce_shuffle_partitions": _recipe("coalesce_shuffle_partitions", "shuffle.num_partitions"),
     "right_sized_shuffles": _recipe("right_sized_shuffles", "shuffles.num_partitions"),
+    # Before anything has run, whatever the number of partitions.
+    "join_selection": _recipe("join_selection"),
+    "most_selective_first": _recipe("most_selective_first", joins=3),
     # A side turns out to be small: a re-plan.
     "simple_cost_evaluator": _recipe(
         "simple_cost_evaluator",
@@ -140,7 +145,7 @@ def ask(
             f"spark.aqepilot.policy.bench.{of.point}": of.text,
             **of.conf,
         }
-        words = [str(warm_up), str(queries), of.point, ",".join(of.counted)]
+        words = [str(warm_up), str(queries), of.point, ",".join(of.counted), str(of.joins)]
         asks = _submitted("ask.py", words, conf, extension=True)
         name = f"{of.point}: {policy}"
         found[name] = [a["us"] for a in asks]

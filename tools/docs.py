@@ -85,7 +85,9 @@ def answers(point: catalog.Point) -> str:
         tables.append(_table(("Field", "Type", "Meaning"), _coded(point.fields)))
     if point.words:
         tables.append(_table(("Answer", "Meaning"), _coded(point.words)))
-    return "\n\n".join(tables) or _table(("Answer", "Meaning"), [(_code(point.answer_type), point.answer_meaning)])
+    return "\n\n".join(tables) or _table(
+        ("Answer", "Meaning"), [(_code(point.answer_type), point.answer_meaning)]
+    )
 
 
 def facts(point: catalog.Point) -> str:

@@ -294,7 +294,7 @@ def _mixed(draw: st.DrawFn) -> str:
 def _chains(
     draw: st.DrawFn, leaf: st.SearchStrategy[Relation], one: st.SearchStrategy[Relation]
 ) -> Relation:
-    """Three to five relations that are joined in one FROM, in any order; now and then an outer join."""
+    """Three to five relations joined in one FROM, in any order; now and then by an outer join."""
     relations = [draw(one), *draw(st.lists(leaf, min_size=2, max_size=4))]
     names = "pqrst"[: len(relations)]
     rows = relations[0].profile

@@ -25,6 +25,7 @@ _FILES = {
     "join_selection": {_NEWEST: "join_selection.toml"},
     "join_selection_3_0": {_NEWEST: "join_selection_3_0.toml"},
     "no_broadcast_of_guesses": {_NEWEST: "no_broadcast_of_guesses.toml"},
+    "no_broadcast_of_range_joins": {_NEWEST: "no_broadcast_of_range_joins.toml"},
     "reorder_join": {_NEWEST: "reorder_join.toml"},
     "most_selective_first": {_NEWEST: "most_selective_first.toml"},
     "initial_partition_num": {_NEWEST: "initial_partition_num.toml"},
