@@ -56,24 +56,29 @@ SIDES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def path(_spark_context: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Makes the tables; returns the path of one."""
+    rows = _spark_context.sql("SELECT id AS k, id % 7 AS v FROM range(40)")
+    written = str(tmp_path_factory.mktemp("facts") / "files")
+    rows.write.parquet(written)
+    rows.write.saveAsTable("counted")
+    _spark_context.sql("ANALYZE TABLE counted COMPUTE STATISTICS FOR ALL COLUMNS")
+    rows.write.bucketBy(4, "k").sortBy("k").saveAsTable("bucketed")
+    yield written
+    _spark_context.sql("DROP TABLE counted")
+    _spark_context.sql("DROP TABLE bucketed")
+
+
 @pytest.fixture
-def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    rows = "SELECT id AS k, id % 7 AS v FROM range(40)"
-    path = str(tmp_path_factory.mktemp("facts") / "files")
-    spark.sql(rows).write.parquet(path)
+def tables(spark: SparkSession, path: str) -> SparkSession:
     spark.read.parquet(path).createOrReplaceTempView("files")
-    spark.createDataFrame(
-        spark.sparkContext.parallelize([(1, 2)]), "k long, v long"
-    ).createTempView("rdd")
-    spark.sql(f"CREATE TABLE counted USING parquet AS {rows}")
-    spark.sql("ANALYZE TABLE counted COMPUTE STATISTICS FOR ALL COLUMNS")
-    spark.sql(rows).write.bucketBy(4, "k").sortBy("k").saveAsTable("bucketed")
+    rows = spark.sparkContext.parallelize([(1, 2)])
+    spark.createDataFrame(rows, "k long, v long").createTempView("rdd")
     little.settings(spark, {"spark.sql.shuffle.partitions": "3"})
     spark.conf.set("spark.aqepilot.policies", "test")
     spark.conf.set(f"spark.aqepilot.policy.test.{POINT}", "NULL")
-    yield spark
-    spark.sql("DROP TABLE counted")
-    spark.sql("DROP TABLE bucketed")
+    return spark
 
 
 def facts(spark: SparkSession, right: str) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Opt
   *   events that Spark's listener queues dropped while this query ran: above 0, its figures and the
   *   event log may lack something
   * @param claimed
-  *   ids of decisions without an `executionId` that are this query's: made when its plan was explained
+  *   ids of decisions without an `executionId` that are this query's: made when its plan was explained or cached
   */
 final case class AqePilotQueryClosed(
     schemaVersion: Int,
