@@ -106,6 +106,8 @@ REPLANS = {
             ON p = l_partkey
           GROUP BY p)""",
 }
+LARGE_BROADCASTS = {"spark.sql.autoBroadcastJoinThreshold": "64MB"}
+SMALL_BROADCASTS = {"10 MB": {"spark.sql.autoBroadcastJoinThreshold": "10MB"}}
 
 
 class Case(NamedTuple):
@@ -166,5 +168,12 @@ CASES = {
     "small_tasks": Case(["small_tasks"], tpch.files, _short, MANY_CORES),
     "expanding_stages": Case(["expanding_stages"], tpch.files, lambda: EXPANDING),
     "no_regret_broadcast": Case(["no_regret_broadcast"], tpch.files, lambda: REPLANS, MEASURED),
+    "most_selective_first": Case(["most_selective_first"], tpcds.files, _tpcds),
+    "no_broadcast_of_guesses": Case(
+        ["no_broadcast_of_guesses"], tpcds.files, _tpcds, LARGE_BROADCASTS, SMALL_BROADCASTS
+    ),
+    "no_broadcast_of_range_joins": Case(
+        ["no_broadcast_of_range_joins"], tpcds.files, _tpcds, LARGE_BROADCASTS, SMALL_BROADCASTS
+    ),
     "all_points": Case(parity.SPARKS_OWN, tpcds.files, _tpcds),
 }

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import track
 
 import submitting
+import tpcds
 import tpch
 from aqepilot import recipes
 
@@ -31,17 +32,19 @@ class Ask(NamedTuple):
         text: The policy's.
         counted: Facts that have to be the number of partitions, for an ask to count.
         conf: Settings.
+        joins: How often the smaller table is joined.
     """
 
     point: str
     text: str
     counted: Sequence[str]
     conf: Mapping[str, str] = SORT_MERGE
+    joins: int = 1
 
 
-def _recipe(name: str, *counted: str, conf: Mapping[str, str] = SORT_MERGE) -> Ask:
+def _recipe(name: str, *counted: str, conf: Mapping[str, str] = SORT_MERGE, joins: int = 1) -> Ask:
     ((point, text),) = recipes.get(name, pyspark.__version__).texts().items()
-    return Ask(point, text, counted, conf)
+    return Ask(point, text, counted, conf, joins)
 
 
 _SIDES = ("side.num_partitions", "other.num_partitions")
@@ -63,6 +66,9 @@ ASKS = {
     "optimize_skewed_join": _recipe("optimize_skewed_join", *_LEFT_RIGHT),
     "coalesce_shuffle_partitions": _recipe("coalesce_shuffle_partitions", "shuffle.num_partitions"),
     "right_sized_shuffles": _recipe("right_sized_shuffles", "shuffles.num_partitions"),
+    # Before anything has run, whatever the number of partitions.
+    "join_selection": _recipe("join_selection"),
+    "most_selective_first": _recipe("most_selective_first", joins=3),
     # A side turns out to be small: a re-plan.
     "simple_cost_evaluator": _recipe(
         "simple_cost_evaluator",
@@ -70,6 +76,47 @@ ASKS = {
             "spark.sql.autoBroadcastJoinThreshold": "-1",
             "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB",
         },
+    ),
+}
+
+
+class Planned(NamedTuple):
+    """What is planned.
+
+    Attributes:
+        tables: The folder with the tables at a scale factor.
+        queries: The queries.
+        recipes: The policies of a further session.
+    """
+
+    tables: Callable[[float], Path]
+    queries: Callable[[], list[str]]
+    recipes: Sequence[str] = ()
+
+
+SIX_TABLES = """
+SELECT n_name, sum(l_extendedprice * (1 - l_discount)) AS revenue
+FROM customer, orders, lineitem, supplier, nation, region
+WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND l_suppkey = s_suppkey
+  AND c_nationkey = s_nationkey AND s_nationkey = n_nationkey AND n_regionkey = r_regionkey
+  AND r_name = 'ASIA' AND o_orderdate >= DATE '1994-01-01' AND o_orderdate < DATE '1995-01-01'
+GROUP BY n_name ORDER BY revenue DESC
+"""
+CHAIN_OF_12 = """
+SELECT count(*), sum(l.l_quantity)
+FROM region r, nation n, customer c, orders o, lineitem l, partsupp ps, supplier s, nation n2,
+  region r2, nation n3, customer c2, orders o2
+WHERE r.r_regionkey = n.n_regionkey AND n.n_nationkey = c.c_nationkey
+  AND c.c_custkey = o.o_custkey AND o.o_orderkey = l.l_orderkey AND l.l_partkey = ps.ps_partkey
+  AND ps.ps_suppkey = s.s_suppkey AND s.s_nationkey = n2.n_nationkey
+  AND n2.n_regionkey = r2.r_regionkey AND r2.r_regionkey = n3.n_regionkey
+  AND n3.n_nationkey = c2.c_nationkey AND c2.c_custkey = o2.o_custkey
+"""
+PLANNED = {
+    "a six-table join": Planned(tpch.files, lambda: [SIX_TABLES]),
+    "a chain of 12 relations": Planned(tpch.files, lambda: [CHAIN_OF_12], ["reorder_join"]),
+    "the 99 queries of TPC-DS": Planned(
+        tpcds.files, lambda: list(tpcds.queries().values()), ["reorder_join", "join_selection"]
     ),
 }
 # "plain again" against "plain" shows the noise.
@@ -98,7 +145,7 @@ def ask(
             f"spark.aqepilot.policy.bench.{of.point}": of.text,
             **of.conf,
         }
-        words = [str(warm_up), str(queries), of.point, ",".join(of.counted)]
+        words = [str(warm_up), str(queries), of.point, ",".join(of.counted), str(of.joins)]
         asks = _submitted("ask.py", words, conf, extension=True)
         name = f"{of.point}: {policy}"
         found[name] = [a["us"] for a in asks]
@@ -107,11 +154,25 @@ def ask(
     return found
 
 
-def planning(rounds: int, warm_up: int, timed: int) -> dict[str, list[float]]:
-    """Returns the milliseconds of a planning, a round's median, by variant, all in one JVM."""
-    console.print(f"planning: {rounds} rounds")
-    words = [str(tpch.files(0.01)), str(warm_up), str(timed), str(rounds)]
-    found: dict[str, list[float]] = _submitted("plan.py", words, {}, extension=True)
+def planning(rounds: int, warm_up: int, timed: int) -> dict[str, dict[str, list[float]]]:
+    """Returns the milliseconds of planning, a round's median, by what is planned and variant."""
+    found = {}
+    for what, of in track(PLANNED.items(), "planning", console=console):
+        texts = {
+            f"spark.aqepilot.policy.bench.{point}": text
+            for name in of.recipes
+            for point, text in recipes.get(name, pyspark.__version__).texts().items()
+        }
+        queries = of.queries()
+        work = {
+            "tables": str(of.tables(0.01)),
+            "queries": queries,
+            "policies": texts and {"spark.aqepilot.policies": "bench", **texts},
+            "warm_up": max(1, warm_up // len(queries)),
+            "timed": max(1, timed // len(queries)),
+            "rounds": rounds,
+        }
+        found[what] = _submitted("plan.py", [json.dumps(work)], {}, extension=True)
     return found
 
 

@@ -80,11 +80,14 @@ def sparks() -> str:
 
 
 def answers(point: catalog.Point) -> str:
-    if point.words:
-        return _table(("Answer", "Meaning"), _coded(point.words))
+    tables = []
     if point.fields:
-        return _table(("Field", "Type", "Meaning"), _coded(point.fields))
-    return _table(("Answer", "Meaning"), [(_code(point.answer_type), point.answer_meaning)])
+        tables.append(_table(("Field", "Type", "Meaning"), _coded(point.fields)))
+    if point.words:
+        tables.append(_table(("Answer", "Meaning"), _coded(point.words)))
+    return "\n\n".join(tables) or _table(
+        ("Answer", "Meaning"), [(_code(point.answer_type), point.answer_meaning)]
+    )
 
 
 def facts(point: catalog.Point) -> str:

@@ -5,7 +5,7 @@ first ask may know one side only. Of each query's asks, the first has to gather 
 of few partitions come before, so that the JVM has compiled what is measured, as in a driver at
 work.
 
-spark-submit ask.py <warm-up queries> <timed queries> <decision point> <facts, by commas>
+spark-submit ask.py <warm-up queries> <timed queries> <decision point> <facts, by commas> <joins>
 """
 
 import json
@@ -22,7 +22,8 @@ for name in ("big", "small"):
 warm_up, timed = map(int, sys.argv[1:3])
 point, counted = sys.argv[3], [name.split(".") for name in sys.argv[4].split(",") if name]
 partitions = int(spark.conf.get("spark.sql.shuffle.partitions"))
-join = "SELECT count(*), sum(v + w) FROM big JOIN small ON big.k = small.k"
+joined = "".join(f" JOIN small s{i} ON big.k = s{i}.k" for i in range(int(sys.argv[5])))
+join = f"SELECT count(*), sum(v + s0.w) FROM big{joined}"
 spark.conf.set("spark.sql.shuffle.partitions", 5)
 for query in range(warm_up):
     spark.sql(f"{join} WHERE v < 1000 AND v <> {query}").collect()

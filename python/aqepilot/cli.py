@@ -165,7 +165,7 @@ def facts(point: str, as_json: bool) -> None:
             "An answer is named_struct('<field>', value, ...): fields that are not named, or are "
             "null, keep Spark's value. A null answer leaves all to Spark."
         )
-    else:
+    if found.words or not found.fields:
         words = found.words or [(found.answer_type, found.answer_meaning)]
         console.print(_table(("Answer", "Meaning"), [*words, ("null", "leave it to Spark")]))
     console.print(_table(("Fact", "Type", "Meaning"), found.facts))

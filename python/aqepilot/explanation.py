@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,10 @@ from aqepilot.session import Status, decisions, status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# Where Spark's own answer and what it would have planned say the same.
+_WHOLE_STRATEGY = ("join_reorder", "join_selection")
 
 
 class Explanation(str):
@@ -41,7 +46,10 @@ def explain(spark: SparkSession) -> Explanation:
 
 
 def describe(recorded: Sequence[Decision]) -> str:
-    """Returns the sentences on the last query among these decisions, oldest first."""
+    """Returns the sentences on the last query among these decisions, oldest first.
+
+    What was decided alike at several re-plans is one sentence.
+    """
     last = recorded[-1]
     facts = {d.facts_id: d.facts for d in recorded if d.facts_json}
     of_query = [
@@ -52,7 +60,9 @@ def describe(recorded: Sequence[Decision]) -> str:
     name = "A query" if last.execution_id is None else f"Query {last.execution_id}"
     text = (facts.get(last.facts_id, {}).get("query") or {}).get("description")
     title = f"{name}{f' ({_short(text)})' if text else ''}: {_count(of_query)}"
-    return "\n".join([title, *(f"  {sentence(d, facts.get(d.facts_id, {}))}" for d in of_query)])
+    sentences = Counter(sentence(d, facts.get(d.facts_id, {})) for d in of_query)
+    lines = (f"  {said}{f' ({n} times.)' * (n > 1)}" for said, n in sentences.items())
+    return "\n".join([title, *lines])
 
 
 def sentence(decision: Decision, facts: dict[str, Any]) -> str:
@@ -77,7 +87,7 @@ def sentence(decision: Decision, facts: dict[str, Any]) -> str:
     without = (
         f"; Spark would have planned {decision.spark_strategy}" if decision.spark_strategy else ""
     )
-    if decision.spark_answer:
+    if decision.spark_answer and decision.point not in _WHOLE_STRATEGY:
         without += f" (its own rule said {decision.spark_answer})"
     return f"{about}, {decision.point}: {said}{without}. {_outcome(decision)}{_sizes(facts)}"
 
@@ -137,8 +147,8 @@ def no_decisions(rows: Sequence[Status]) -> str:
         why = f"No policy is asked: {modes}."
     else:
         why = (
-            f"{', '.join(asked)} would be asked: run a query with a join of two shuffled sides; a "
-            "query whose plan was made by explain() or cached before is not decided anew."
+            f"{', '.join(asked)} would be asked: run a query that has what a policy decides on, "
+            "such as a join; what was explained or cached before is not decided anew."
         )
     return "\n".join([f"No decisions are recorded in this session. {why}", *problems])
 

@@ -119,7 +119,37 @@ _SPLITS = [
     "CAST(array() AS ARRAY<INT>)",
     "CAST(NULL AS ARRAY<INT>)",
 ]
+_REVERSED = "transform(chain.relations, r -> chain.num_relations - 1 - r.position)"
+_ROTATED = "transform(chain.relations, r -> CAST(pmod(r.position + 1, chain.num_relations) AS INT))"
 POINTS = {
+    "join_reorder": Answers(
+        ["candidate.position", "candidate.tables", "joined.num_relations", "chain.num_relations"],
+        [
+            *("double(candidate.position)", "-double(candidate.position)", "0D", "1D", "NULL"),
+            *("double(pmod(hash(candidate.tables), 7))", "double(candidate.size_in_bytes)"),
+            *(
+                "-double(candidate.size_in_bytes)",
+                "double('NaN')",
+                "double(candidate.filter_count)",
+            ),
+        ],
+        {},
+    ),
+    "join_selection": Answers(
+        ["join.type", "left.tables", "right.tables", "join.is_replan", "left.size_in_bytes"],
+        [
+            *("'BROADCAST'", "'SHUFFLE_HASH'", "'SHUFFLE_MERGE'", "'SHUFFLE_REPLICATE_NL'"),
+            *("'NONSENSE'", "NULL"),
+        ],
+        {
+            "strategy": [
+                *["'BROADCAST'", "'SHUFFLE_HASH'"] * 3,
+                *("'SHUFFLE_MERGE'", "'SHUFFLE_REPLICATE_NL'", "CAST(NULL AS STRING)"),
+            ],
+            "build_side": ["'LEFT'", "'RIGHT'", "'LEFT'", "'RIGHT'", "CAST(NULL AS STRING)"],
+        },
+        [["strategy", "build_side"]],
+    ),
     "dynamic_join_selection": Answers(
         ["join.type", "side.is_left", "side.tables", "side.row_count", "other.row_count"],
         [
@@ -208,6 +238,12 @@ def _texts(draw: st.DrawFn, point: str) -> str:
     """Draws a policy's text: one of up to four answers, by a hash of facts."""
     facts, values, fields, together = POINTS[point]
     answers = st.sampled_from(values) if values else st.nothing()
+    if point == "join_reorder" and not draw(st.integers(0, 3)):
+        # Whole orders: an answer of another type, asked for once.
+        facts = ["chain.num_relations", "chain.conditions"]
+        answers = st.sampled_from(
+            [_REVERSED, _ROTATED, "array(1, 0, 2)", "CAST(NULL AS ARRAY<INT>)"]
+        )
     if fields:
         # The same in each branch, whose types must agree.
         names = draw(st.lists(st.sampled_from(list(fields)), min_size=1, max_size=3, unique=True))

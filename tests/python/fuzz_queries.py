@@ -191,6 +191,7 @@ def _relations(sources: list[Relation], depth: int) -> st.SearchStrategy[Relatio
         {
             _joins(below, leaf): 8,
             _joins(below, below): 2,
+            _chains(leaf, below): 4,
             _filters(below): 1,
             _subquery_filters(below, leaf): 3,
             _aggregates(below): 2,
@@ -287,6 +288,40 @@ def _mixed(draw: st.DrawFn) -> str:
     most, key = draw(st.sampled_from(MIXES)), draw(st.sampled_from(MIXES))
     texts = [(key if c == "k" else most).format("", c) for c in COLUMNS]
     return ", ".join(f"{text} AS {c}" for text, c in zip(texts, COLUMNS, strict=True))
+
+
+@st.composite
+def _chains(
+    draw: st.DrawFn, leaf: st.SearchStrategy[Relation], one: st.SearchStrategy[Relation]
+) -> Relation:
+    """Three to five relations joined in one FROM, in any order; now and then by an outer join."""
+    relations = [draw(one), *draw(st.lists(leaf, min_size=2, max_size=4))]
+    names = "pqrst"[: len(relations)]
+    rows = relations[0].profile
+    conditions = []
+    for i, (name, relation) in enumerate(zip(names[1:], relations[1:], strict=True)):
+        to = draw(st.sampled_from(names[: i + 1]))
+        on = draw(st.sampled_from(EQUALITIES)) + draw(st.sampled_from(CONDITIONS))
+        now = rows.times(relation.profile)
+        if _one_in(draw, 10) and rows.rows * relation.profile.rows <= MAX_ROWS:
+            on = draw(st.sampled_from(["a.k < b.k", "true", "a.k = b.k OR a.j = b.j"]))
+            now = rows.scaled(relation.profile.rows)
+        if now.rows > MAX_ROWS:
+            on, now = "a.k = b.k AND a.n = b.n", rows
+        rows = now
+        conditions.append(on.replace("a.", f"{to}.").replace("b.", f"{name}."))
+    columns = ", ".join(f"{draw(st.sampled_from(names))}.{c} AS {c}" for c in COLUMNS)
+    listed = [f"{r.sql} {name}" for r, name in zip(relations, names, strict=True)]
+    hint = f"/*+ {draw(st.sampled_from(HINTS))}(q) */ " if _one_in(draw, 8) else ""
+    if draw(st.booleans()):
+        where = " AND ".join(f"({c})" for c in conditions)
+        text = f"{', '.join(draw(st.permutations(listed)))} WHERE {where}"
+    else:
+        text = listed[0]
+        for table, on in zip(listed[1:], conditions, strict=True):
+            kind = "LEFT JOIN" if _one_in(draw, 6) else "JOIN"
+            text += f" {kind} {table} ON {on}"
+    return Relation(f"(SELECT {hint}{columns} FROM {text})", rows.plus(relations[0].profile))
 
 
 # ---- filters and subqueries

@@ -41,6 +41,14 @@ def register(spark: SparkSession, tables: Path) -> None:
         spark.read.parquet(str(path)).createOrReplaceTempView(path.stem)
 
 
+def analyse(spark: SparkSession, tables: Path) -> None:
+    """Makes a table with statistics of each Parquet file of the folder, for all sessions."""
+    for path in sorted(tables.glob("*.parquet")):
+        if not spark.catalog.tableExists(path.stem):
+            spark.sql(f"CREATE TABLE {path.stem} USING parquet LOCATION '{path}'")
+            spark.sql(f"ANALYZE TABLE {path.stem} COMPUTE STATISTICS FOR ALL COLUMNS")
+
+
 def in_groups(tables: Path, rows: int) -> Path:
     """Returns a copy of the tables in row groups of so many rows, for several map tasks to read."""
     import duckdb

@@ -31,6 +31,7 @@ SCALE = 0.01
 ROWS_OF_A_GROUP = 4096
 WORKLOADS: dict[str, Any] = {"tpch": tpch, "tpcds": tpcds}
 SPARKS_OWN = (
+    *("reorder_join", "join_selection"),
     *("dynamic_join_selection", "optimize_skewed_join", "coalesce_shuffle_partitions"),
     *("initial_partition_num", "simple_cost_evaluator"),
 )
@@ -44,6 +45,10 @@ COMMON = {
     "spark.sql.files.maxPartitionBytes": "256KB",
     "spark.sql.files.openCostInBytes": "64KB",
 }
+# Tables instead of views, analysed by column; else Spark knows the sizes of files only.
+STATISTICS = {"spark.sql.cbo.enabled": "true"}
+PLANNED = COMMON | {"spark.sql.shuffle.partitions": "4"}
+THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 # What Spark's own rules are to do at these, at the data's little size.
 SETTINGS = {
     "splits": COMMON
@@ -56,6 +61,7 @@ SETTINGS = {
         ADAPTIVE + "skewJoin.skewedPartitionFactor": "0.9",
     },
     "forces splits": COMMON
+    | STATISTICS
     | {
         "spark.sql.shuffle.partitions": "32",
         ADAPTIVE + "coalescePartitions.initialPartitionNum": "12",
@@ -75,6 +81,12 @@ SETTINGS = {
         ADAPTIVE + "advisoryPartitionSizeInBytes": "8KB",
         ADAPTIVE + "coalescePartitions.minPartitionSize": "1KB",
     },
+    "plans few broadcasts": PLANNED | {THRESHOLD: "16KB"},
+    "plans many broadcasts": PLANNED | {THRESHOLD: "10MB"},
+    "plans few broadcasts by statistics": PLANNED | STATISTICS | {THRESHOLD: "16KB"},
+    "plans many broadcasts by statistics": PLANNED
+    | STATISTICS
+    | {THRESHOLD: "10MB", "spark.sql.cbo.joinReorder.enabled": "true"},
 }
 REBALANCED = ("broadcasts",)
 # The results of TPC-H are too small for a rebalance to split.
@@ -90,6 +102,12 @@ FIRES = {
     "splits": ("joins split", "reads coalesced", "reads coalesced and skewed"),
     "forces splits": ("joins split", "reads coalesced", "goes on with the plan it had"),
     "broadcasts": ("reads local", "reads coalesced", "goes on with the re-plan"),
+    "plans few broadcasts": ("orders chains", "selects BROADCAST", "selects SHUFFLE_MERGE"),
+    "plans many broadcasts": ("orders chains", "selects BROADCAST"),
+    "plans few broadcasts by statistics": (
+        *("orders chains", "selects BROADCAST", "selects SHUFFLE_MERGE"),
+    ),
+    "plans many broadcasts by statistics": ("orders chains", "selects BROADCAST"),
 }
 
 
@@ -151,7 +169,7 @@ def of_recipes(workload: str, numbers: Sequence[int] = (), only: Sequence[str] =
         workload,
         SCALE,
         str(generated.in_groups(tables, ROWS_OF_A_GROUP)),
-        list(numbers or WORKLOADS[workload].queries()),
+        [n for n in WORKLOADS[workload].queries() if n in numbers or not numbers],
         {name: SETTINGS[name] for name in only or SETTINGS},
         {"recipes": texts, "null": dict.fromkeys(texts, "NULL")},
         REBALANCED,

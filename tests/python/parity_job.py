@@ -24,8 +24,10 @@ import tpcds
 import tpch
 
 POLICY = "spark.aqepilot.policy.parity."
+STATISTICS = "spark.sql.cbo.enabled"
 ATTEMPTS = 12
 READ = "AQEShuffleRead"
+FINAL = "== Final =="
 WORKLOADS = {"tpch": tpch, "tpcds": tpcds}
 
 
@@ -52,6 +54,10 @@ def said(spark: SparkSession, since: int) -> tuple[Counter[str], int]:
             conversion = json.loads(row.facts)["spark"].get("conversion")
             found[row.spark_answer or "nothing"] += 1
             found["convert"] += conversion in ("LEFT", "RIGHT")
+        elif row.point == "join_selection" and row.spark_answer:
+            found[f"selects {json.loads(row.spark_answer)['strategy']}"] += 1
+        elif row.point == "join_reorder" and row.applied:
+            found["orders chains"] += 1
         elif row.point == "cost_evaluation" and row.subject.endswith("re-plan") and row.applied:
             found[f"goes on with {row.final_strategy}"] += 1
     return found, since
@@ -62,7 +68,9 @@ def compared(spark: SparkSession, sql: str, policies: dict[str, dict[str, str]])
 
     def run(mode: str) -> plans.Executed:
         spark.conf.set("spark.aqepilot.mode", mode)
-        return plans.execute(spark.sql(sql))
+        df = spark.sql(sql)
+        executed = plans.execute(df)
+        return executed._replace(plan=f"{plans.initial_plan(df)}\n{FINAL}\n{executed.plan}")
 
     first = run("off")
     plain = {first.plan: first.rows}
@@ -90,7 +98,8 @@ def main() -> None:
     root = SparkSession.builder.getOrCreate()
     for setting, conf in work["settings"].items():
         spark = root.newSession()
-        generated.register(spark, Path(work["tables"]))
+        has_statistics = conf.get(STATISTICS) == "true"
+        (generated.analyse if has_statistics else generated.register)(spark, Path(work["tables"]))
         for key, value in {**conf, "spark.aqepilot.policies": "parity"}.items():
             spark.conf.set(key, value)
         last = -1
@@ -103,7 +112,7 @@ def main() -> None:
                 answer = workload.answer(int(query), work["scale"])
                 rows.assert_same_rows(first.rows, answer, rel_tol=1e-5, numbers_alike=True)
             fired, last = said(spark, last)
-            result["fired"] = fired + did(first.plan)
+            result["fired"] = fired + did(first.plan.partition(FINAL)[2])
             print("RESULT", json.dumps([setting, query, result]), flush=True)
 
 

@@ -110,7 +110,16 @@ def canonical_plan(df: DataFrame) -> str:
     Ids are numbered anew, in the order they appear. Wants `METADATA_IN_FULL` in the session. A
     read of a shuffle is followed by what each task reads.
     """
-    lines = ["  " * depth + _line(node) for depth, node in _walk(_executed_plan(df))]
+    return _text(_walk(_executed_plan(df)))
+
+
+def initial_plan(df: DataFrame) -> str:
+    """Returns the plan that the query began with, as `canonical_plan` does the final one."""
+    return _text(_walk(_executed_plan(df), initial=True))
+
+
+def _text(nodes: Iterator[tuple[int, Any]]) -> str:
+    lines = ["  " * depth + _line(node) for depth, node in nodes]
     return canonical("\n".join(line.rstrip() for line in lines))
 
 
@@ -151,17 +160,23 @@ def _executed_plan(df: DataFrame) -> Any:
     return df._jdf.queryExecution().executedPlan()
 
 
-def _walk(node: Any, depth: int = 0, reused: bool = False) -> Iterator[tuple[int, Any]]:
-    """Yields each node and its depth; those that are computed elsewhere only if ``reused``."""
+def _walk(
+    node: Any, depth: int = 0, reused: bool = False, initial: bool = False
+) -> Iterator[tuple[int, Any]]:
+    """Yields each node and its depth; those that are computed elsewhere only if ``reused``.
+
+    Of an adaptive plan the final one, or the ``initial`` one.
+    """
     name = _class(node)
     if name == "AdaptiveSparkPlanExec":
-        yield from _walk(node.executedPlan(), depth, reused)
+        plan = node.initialPlan() if initial else node.executedPlan()
+        yield from _walk(plan, depth, reused, initial)
         return
     if name not in SKIPPED:
         yield depth, node
         depth += 1
     for below in (*_items(node.subqueries()), *_below(node, name, reused)):
-        yield from _walk(below, depth, reused)
+        yield from _walk(below, depth, reused, initial)
 
 
 def _below(node: Any, name: str, reused: bool) -> Iterator[Any]:

@@ -33,6 +33,13 @@ def decision(**fields):
     return Decision(**(dict.fromkeys(Decision._fields) | common | fields))
 
 
+def test_what_was_decided_alike_several_times_is_told_once():
+    alike = [decision(fate="adopted", decision_id=number) for number in range(3)]
+    told = describe([*alike, decision(fate="adopted", answer="SHUFFLE_MERGE")]).splitlines()
+    assert told[0] == "Query 7 (sales report): 4 decisions, 4 applied."
+    assert [line.endswith("(3 times.)") for line in told[1:]] == [True, False]
+
+
 def test_an_adopted_decision_is_told_whole():
     assert describe([decision(fate="adopted")]).splitlines() == [
         "Query 7 (sales report): 1 decision, 1 applied.",

@@ -22,6 +22,12 @@ _FILES = {
     "expanding_stages": {_NEWEST: "expanding_stages.toml"},
     "optimize_skewed_join": {_NEWEST: "optimize_skewed_join.toml"},
     "hot_keys": {_NEWEST: "hot_keys.toml"},
+    "join_selection": {_NEWEST: "join_selection.toml"},
+    "join_selection_3_0": {_NEWEST: "join_selection_3_0.toml"},
+    "no_broadcast_of_guesses": {_NEWEST: "no_broadcast_of_guesses.toml"},
+    "no_broadcast_of_range_joins": {_NEWEST: "no_broadcast_of_range_joins.toml"},
+    "reorder_join": {_NEWEST: "reorder_join.toml"},
+    "most_selective_first": {_NEWEST: "most_selective_first.toml"},
     "initial_partition_num": {_NEWEST: "initial_partition_num.toml"},
     "right_sized_shuffles": {_NEWEST: "right_sized_shuffles.toml"},
 }

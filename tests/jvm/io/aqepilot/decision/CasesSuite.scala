@@ -35,7 +35,8 @@ class CasesSuite extends AnyFunSuite {
       given("guard.max_broadcast_bytes", Long.MaxValue)(JavaUtils.byteStringAsBytes),
       given("guard.max_hash_build_bytes", Long.MaxValue)(JavaUtils.byteStringAsBytes),
       given("guard.growth", 2.0)(_.toDouble),
-      given("guard.max_partitions", AqePilotConf.MaxPartitions.default.get.toInt)(_.toInt)
+      given("guard.max_partitions", AqePilotConf.MaxPartitions.default.get.toInt)(_.toInt),
+      given("guard.max_cross_products", 0)(_.toInt)
     )
   }
 

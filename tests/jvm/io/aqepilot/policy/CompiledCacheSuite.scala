@@ -5,7 +5,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class CompiledCacheSuite extends AnyFunSuite with SampleFacts {
 
-  private def key(text: String) = CompiledCache.Key(text, facts, StringType)
+  private def key(text: String) = CompiledCache.Key(text, facts, Seq(StringType))
 
   private val outcome: Either[PolicyError, CompiledPolicy] =
     Left(PolicyError(PolicyError.Empty, "", None, None, Nil))

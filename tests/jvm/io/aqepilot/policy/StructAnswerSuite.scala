@@ -1,8 +1,10 @@
 package io.aqepilot.policy
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{ArrayType, DoubleType, IntegerType, StructType}
 import org.scalatest.funsuite.AnyFunSuite
+
+import io.aqepilot.decision.JoinSelectionPoint
 
 /** Answers of several fields, of which a policy names some. */
 class StructAnswerSuite extends AnyFunSuite with SampleFacts {
@@ -65,6 +67,37 @@ class StructAnswerSuite extends AnyFunSuite with SampleFacts {
       assert(error.code === code, error)
       assert(error.line.contains(1))
     }
+  }
+
+  private val worded = JoinSelectionPoint.answer
+
+  private def words(text: String): Seq[String] = answer(text, worded) match {
+    case row: InternalRow => (0 until 2).map(i => if (row.isNullAt(i)) null else row.getString(i))
+    case null             => Nil
+  }
+
+  test("the main field alone stands for the struct, also beside structs") {
+    assert(words("'BROADCAST'") === Seq("BROADCAST", null))
+    assert(words("CASE WHEN side.is_left THEN join.type END") === Seq("INNER", null))
+    assert(words("CASE WHEN NOT side.is_left THEN 'BROADCAST' END") === Nil)
+    val both = "CASE WHEN side.max_bytes > %d THEN 'A' ELSE named_struct('build_side', 'B') END"
+    assert(words(both.format(50)) === Seq("A", null))
+    assert(words(both.format(60)) === Seq(null, "B"))
+  }
+
+  test("a value of another type than the main field's is refused, with its place") {
+    val error = refused("CASE WHEN side.is_left THEN 7 END", worded)
+    assert(error.code === WrongAnswerType)
+    assert(error.line.contains(1))
+  }
+
+  test("an answer may have either of two types") {
+    def kind(text: String) =
+      PolicyCompiler.compile(text, facts, DoubleType, ArrayType(IntegerType)).map(_.answer)
+    assert(kind("2 * side.max_bytes") === Right(DoubleType))
+    assert(kind("array(2, 1)") === Right(ArrayType(IntegerType)))
+    assert(kind("NULL").isRight)
+    assert(kind("'first'").left.map(_.code) === Left(WrongAnswerType))
   }
 
   test("a mistyped field is told its nearest name and its place") {

@@ -5,9 +5,12 @@ import org.apache.spark.sql.aqepilot.{Health, SqlFunctions, Start}
 import org.apache.spark.sql.aqepilot.rewrite.{
   FinalStage,
   JoinIdentity,
+  KeepSortMerge,
   MatchingReads,
   PlannedJoins,
+  ReorderJoins,
   RequiredDistribution,
+  SelectJoin,
   SelectJoinDynamically,
   SetShufflePartitions,
   SplitSkewedJoins,
@@ -20,13 +23,18 @@ import io.aqepilot.policy.AqePilotBytes
 /** The Spark SQL extension: `spark.sql.extensions=io.aqepilot.AqePilotExtension`.
   *
   * {{{
-  *   analysed -> optimised plan
+  *   analysed plan
+  *      | optimiser, before costs   ReorderJoins            join_reorder, after Spark's own rule
+  *      v
+  *   optimised plan
   *      | planner strategy          JoinIdentity            names each join, keeps the user's hint; plans nothing
+  *      |                         SelectJoin              join_selection, by Spark's own strategy
   *      v
   *      | after the planner         RequiredDistribution    keeps the user's repartition in mind; changes nothing
   *   physical plan -> stages run -> a stage finishes -> re-plan:
   *      | AQE logical rule          SelectJoinDynamically   dynamic_join_selection, after Spark's own rule
-  *      | stage preparation         SplitSkewedJoins        skew_join, after Spark's own rule
+  *      | stage preparation         KeepSortMerge           join_selection, what 4.3 would convert
+  *      |                           SplitSkewedJoins        skew_join, after Spark's own rule
   *      |                           SetShufflePartitions    shuffle_partitions, at first planning too
   *      |                           PlannedJoins            notes what the re-plan would run; changes nothing
   *      |                           FinalStage              marks the plan's root; changes nothing
@@ -42,10 +50,13 @@ import io.aqepilot.policy.AqePilotBytes
 class AqePilotExtension extends SparkSessionExtensionsProvider {
 
   override def apply(extensions: SparkSessionExtensions): Unit = Start {
+    extensions.injectPreCBORule(_ => ReorderJoins)
     extensions.injectPlannerStrategy(_ => JoinIdentity)
+    extensions.injectPlannerStrategy(_ => SelectJoin)
     if (Health.missing(RequiredDistribution.needs).isEmpty)
       extensions.injectQueryPostPlannerStrategyRule(_ => RequiredDistribution)
     extensions.injectRuntimeOptimizerRule(_ => SelectJoinDynamically)
+    extensions.injectQueryStagePrepRule(_ => KeepSortMerge)
     extensions.injectQueryStagePrepRule(_ => SplitSkewedJoins)
     extensions.injectQueryStagePrepRule(_ => SetShufflePartitions)
     extensions.injectQueryStagePrepRule(_ => PlannedJoins)

@@ -8,6 +8,18 @@ object CommonFacts {
   private[decision] def fact(name: String, dataType: DataType, meaning: String): StructField =
     StructField(name, dataType, nullable = true).withComment(meaning)
 
+  private val Bare = "aqepilot.bare"
+
+  /** Marks the field of a struct that an answer may give without the struct around it. */
+  private[decision] def bare(field: StructField): StructField = field.copy(metadata =
+    new MetadataBuilder().withMetadata(field.metadata).putBoolean(Bare, true).build()
+  )
+
+  def bareField(answer: DataType): Option[StructField] = answer match {
+    case struct: StructType => struct.find(_.metadata.contains(Bare))
+    case _                  => None
+  }
+
   private[decision] def group(name: String, meaning: String, fields: StructField*): StructField =
     fact(name, StructType(fields), meaning)
 

@@ -1,6 +1,7 @@
 package io.aqepilot.decision
 
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
 
 import io.aqepilot.log.FactsJson
@@ -38,6 +39,9 @@ trait DecisionPoint {
     */
   def answer: DataType
 
+  /** Another type that an answer may have. */
+  def alternative: Option[DataType] = None
+
   /** What an answer means, in a sentence. */
   def answerMeaning: String
 
@@ -51,10 +55,16 @@ trait DecisionPoint {
     */
   def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict
 
-  /** An answer as it stands in the record: a word or number as it is, a struct as JSON without its nulls. */
+  /** An answer as it stands in the record: a word or number as it is, a struct as JSON without its nulls, an
+    * array of positions as JSON.
+    */
   final def show(answer: Any): String = (answer, this.answer) match {
     case (row: InternalRow, struct: StructType) => FactsJson.writeKnown(row, struct)
-    case _                                      => answer.toString
+    case (positions: ArrayData, _)              =>
+      (0 until positions.numElements())
+        .map(i => if (positions.isNullAt(i)) "null" else positions.getInt(i).toString)
+        .mkString("[", ",", "]")
+    case _ => answer.toString
   }
 
   /** What of Spark's private classes the point cannot do without. */
@@ -72,17 +82,21 @@ trait DecisionPoint {
   *   bytes of a hash table per uncompressed byte of its rows
   * @param partitions
   *   partitions of one shuffle, and tasks of one stage that a policy splits
+  * @param crossProducts
+  *   joins without a condition that an order of joins may have more than Spark's own
   */
 final class Guards(
     broadcastBytes: => Long,
     hashBuildBytes: => Long,
     growthFactor: => Double,
-    partitions: => Int
+    partitions: => Int,
+    crossProducts: => Int
 ) {
   lazy val maxBroadcastBytes: Long = broadcastBytes
   lazy val maxHashBuildBytes: Long = hashBuildBytes
   lazy val growth: Double = growthFactor
   lazy val maxPartitions: Int = partitions
+  lazy val maxCrossProducts: Int = crossProducts
 }
 
 /** What is made of an answer: the decision to carry out, a Catalyst value, if any, and why. */
@@ -91,6 +105,8 @@ final case class Verdict(decision: Option[Any], reason: Reason, detail: Option[S
 /** All decision points, in the order in which Spark comes to them. */
 object DecisionPoints {
   val all: Seq[DecisionPoint] = Seq(
+    JoinReorderPoint,
+    JoinSelectionPoint,
     ShufflePartitionsPoint,
     DynamicJoinSelectionPoint,
     SkewJoinPoint,

@@ -88,7 +88,7 @@ object JoinLegality {
   }
 
   private def hashGuard(facts: FactsRow, guards: Guards): Option[Verdict] = {
-    val needed = hashBuildBytes(facts, guards.growth)
+    val needed = hashBuildBytes(facts, "side", guards.growth)
     if (needed.exists(_ <= guards.maxHashBuildBytes)) None
     else
       Some(
@@ -108,7 +108,7 @@ object JoinLegality {
       )
   }
 
-  /** Memory of the largest hash table that one task would build from the side.
+  /** Memory of the largest hash table that one task would build from a side whose shuffle has run.
     *
     * The largest partition, or what coalescing may make of several; as rows, uncompressed (by the ratio of
     * rows' bytes to shuffle bytes, at least 1); times the growth of rows in a hash table.
@@ -116,23 +116,28 @@ object JoinLegality {
     * Worked example: 64 MiB in the largest partition, 300 MiB in all that hold 900 MiB of rows, growth 2.0,
     * give 64 * 3 * 2 = 384 MiB.
     */
-  def hashBuildBytes(facts: FactsRow, growth: Double): Option[Long] =
+  def hashBuildBytes(facts: FactsRow, side: String, growth: Double): Option[Long] =
     for {
-      largest <- facts.long("side.max_bytes")
-      total <- facts.long("side.shuffle_bytes")
-      rows <- facts.long("side.size_in_bytes")
+      largest <- facts.long(s"$side.max_bytes")
+      total <- facts.long(s"$side.shuffle_bytes")
+      rows <- facts.long(s"$side.size_in_bytes")
     } yield {
-      val target =
-        if (facts.isTrue("conf.coalesce_partitions_parallelism_first"))
-          math.max(
-            MinPartitionBytes,
-            total / math.max(1L, facts.long("cluster.default_parallelism").getOrElse(1L))
-          )
-        else facts.long("conf.advisory_partition_size_in_bytes").getOrElse(total)
-      val compressed = math.max(largest, math.min(total, target))
+      val compressed = math.max(largest, coalescedBytes(facts, total))
       val ratio = if (total > 0) math.max(1.0, rows.toDouble / total) else 1.0
       (compressed * ratio * growth).toLong
     }
+
+  /** Bytes of a shuffle that coalescing may give one task. */
+  private[decision] def coalescedBytes(facts: FactsRow, total: Long): Long = {
+    val target =
+      if (facts.isTrue("conf.coalesce_partitions_parallelism_first"))
+        math.max(
+          MinPartitionBytes,
+          total / math.max(1L, facts.long("cluster.default_parallelism").getOrElse(1L))
+        )
+      else facts.long("conf.advisory_partition_size_in_bytes").getOrElse(total)
+    math.min(total, target)
+  }
 
   /** The order of Spark's join hints (JoinSelection): a higher one wins over the other side's; those of rank 1
     * go together.

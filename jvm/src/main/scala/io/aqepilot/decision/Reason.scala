@@ -51,6 +51,14 @@ object Reason {
     "OTHER_SIDE_SMALLER",
     "both sides have the same answer and Spark builds from the smaller, the other one"
   )
+  val RunTimeDecision: Reason = Reason(
+    "RUN_TIME_DECISION",
+    "a dynamic_join_selection policy has decided on this join from measured sizes, which wins"
+  )
+  val CrossProduct: Reason = Reason(
+    "CROSS_PRODUCT",
+    "the order joins relations without a condition where Spark's own order does not"
+  )
   val EvaluationFailed: Reason = Reason(
     "EVALUATION_FAILED",
     "the policy's expression failed on these facts (overflow, cast, ...): counts as null"
@@ -119,7 +127,9 @@ object Reason {
     Contradiction,
     GuardTargetBytes,
     SourceSize,
-    DistributionBroken
+    DistributionBroken,
+    RunTimeDecision,
+    CrossProduct
   )
 }
 

@@ -8,7 +8,7 @@ import java.util.{ArrayDeque, HashMap}
 final class DecisionRing(maxBytes: Long) {
   import DecisionRing._
 
-  final private class Entry(val decision: AqePilotDecision) {
+  final private class Entry(var decision: AqePilotDecision) {
     var fate: Option[AqePilotFate] = None
   }
   final private class Facts(val json: String) {
@@ -40,6 +40,16 @@ final class DecisionRing(maxBytes: Long) {
       held += bytesOf(fate)
     }
     evict()
+  }
+
+  /** Decisions that were made before their query ran are its own from now on. */
+  def claim(ids: Seq[Long], executionId: Long, fingerprint: Option[String]): Unit = synchronized {
+    for (id <- ids; entry <- Option(byId.get(id))) {
+      held -= bytesOf(entry.decision)
+      entry.decision =
+        entry.decision.copy(executionId = Some(executionId), fingerprint = fingerprint)
+      held += bytesOf(entry.decision)
+    }
   }
 
   /** Oldest first; null fate: not known yet, or not applied. */

@@ -94,6 +94,8 @@ final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Opt
   * @param droppedEvents
   *   events that Spark's listener queues dropped while this query ran: above 0, its figures and the
   *   event log may lack something
+  * @param claimed
+  *   ids of decisions without an `executionId` that are this query's: made when its plan was explained or cached
   */
 final case class AqePilotQueryClosed(
     schemaVersion: Int,
@@ -114,5 +116,6 @@ final case class AqePilotQueryClosed(
     peakExecutionMemoryBytes: Long,
     failedTasks: Long,
     fates: Seq[AqePilotFate],
-    droppedEvents: Long
+    droppedEvents: Long,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) claimed: Seq[Long] = Nil
 ) extends SparkListenerEvent

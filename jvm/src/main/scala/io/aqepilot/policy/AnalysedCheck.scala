@@ -16,13 +16,16 @@ private[policy] object AnalysedCheck {
   import PolicyError._
   import TextCheck.refuse
 
-  /** @param whole the place of the expression, for what concerns all of it
+  /** @param answers the types that are allowed
+    * @param whole the place of the expression, for what concerns all of it
+    * @return the first of those types that the expression has
     * @throws TextCheck.Refused at the first part that is not allowed
     */
-  def apply(analysed: Expression, answer: DataType, whole: Origin): Unit = {
+  def apply(analysed: Expression, answers: Seq[DataType], whole: Origin): DataType = {
     analysed.foreach(e => checkPart(e, if (e.origin.line.isDefined) e.origin else whole))
-    if (!admits(analysed.dataType, answer)) {
-      val (is, wanted) = (analysed.dataType.simpleString, answer.simpleString)
+    answers.find(admits(analysed.dataType, _)).getOrElse {
+      val (is, wanted) =
+        (analysed.dataType.simpleString, answers.map(_.simpleString).mkString(" or "))
       refuse(
         WrongAnswerType,
         s"The answer must be a $wanted (or NULL, which leaves it to Spark), but this is a " +

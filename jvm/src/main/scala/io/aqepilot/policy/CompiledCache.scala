@@ -49,7 +49,7 @@ final private[policy] class CompiledCache(maxEntries: Int, maxTextBytes: Long) {
 private[policy] object CompiledCache {
   type Outcome = Either[PolicyError, CompiledPolicy]
 
-  final case class Key(text: String, facts: StructType, answer: DataType) {
+  final case class Key(text: String, facts: StructType, answers: Seq[DataType]) {
     def bytes: Long = 2L * text.length
   }
 }

@@ -12,6 +12,7 @@ import java.util.concurrent.ConcurrentLinkedQueue
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.types.DataType
 
 /** A fact could not be computed: a fault of ours, not of the policy that reads it. */
 final class FactFault(cause: Throwable) extends RuntimeException(cause)
@@ -31,10 +32,12 @@ private object FactFault {
   * evaluation borrows an instance from a pool that grows to the number of threads at work; a fresh
   * instance is a deserialised copy, since Catalyst's own copies share state.
   *
+  * @param answer the type of its answers
   * @param reads the fact paths that the optimised expression reads
   */
 final class CompiledPolicy private (
     val text: String,
+    val answer: DataType,
     bound: Array[Byte],
     reads: Seq[String]
 ) {
@@ -73,12 +76,17 @@ final class CompiledPolicy private (
 }
 
 object CompiledPolicy {
-  private[policy] def apply(text: String, bound: Expression, reads: Seq[String]): CompiledPolicy = {
+  private[policy] def apply(
+      text: String,
+      answer: DataType,
+      bound: Expression,
+      reads: Seq[String]
+  ): CompiledPolicy = {
     val bytes = new ByteArrayOutputStream
     val out = new ObjectOutputStream(bytes)
     out.writeObject(bound)
     out.close()
-    new CompiledPolicy(text, bytes.toByteArray, reads)
+    new CompiledPolicy(text, answer, bytes.toByteArray, reads)
   }
 
   private def copy(bytes: Array[Byte]): Expression =

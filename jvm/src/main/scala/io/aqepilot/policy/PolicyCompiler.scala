@@ -17,6 +17,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.types.{DataType, StructType}
 
+import io.aqepilot.decision.DecisionPoint
+
 /** SQL text -> parsed -> checked -> analysed -> optimised -> bound, once per (text, facts, type).
   *
   * Safe from any thread, with or without a session. Nothing is thrown but InterruptedException and
@@ -31,16 +33,16 @@ object PolicyCompiler {
   private val cache = new CompiledCache(maxEntries = 256, maxTextBytes = 8L << 20)
 
   /** @param facts the schema of the rows that the policy will be asked with
-    * @param answer the type of its answers; a NULL literal is always admitted
+    * @param answers the types that its answers may have, of which it has one; a NULL literal is always admitted
     */
   def compile(
       text: String,
       facts: StructType,
-      answer: DataType
+      answers: DataType*
   ): Either[PolicyError, CompiledPolicy] =
     sizeError(text).toLeft(()).flatMap { _ =>
-      cache.getOrElseUpdate(CompiledCache.Key(text, facts, answer)) {
-        CompileThread.run(uncached(text, facts, answer))
+      cache.getOrElseUpdate(CompiledCache.Key(text, facts, answers)) {
+        CompileThread.run(uncached(text, facts, answers))
       }
     }
 
@@ -53,12 +55,16 @@ object PolicyCompiler {
       Some(error(TooLong, s"The text is longer than the $MaxTextBytes bytes allowed."))
     else None
 
+  /** The same at a decision point. */
+  def compile(text: String, point: DecisionPoint): Either[PolicyError, CompiledPolicy] =
+    compile(text, point.facts, point.answer +: point.alternative.toSeq: _*)
+
   private def uncached(
       text: String,
       facts: StructType,
-      answer: DataType
+      answers: Seq[DataType]
   ): Either[PolicyError, CompiledPolicy] =
-    try FixedSemantics.under(Right(bind(text, facts, answer)))
+    try FixedSemantics.under(Right(bind(text, facts, answers)))
     catch {
       case e: Refused            => Left(e.error)
       case e: ParseException     => Left(syntax(e))
@@ -74,14 +80,19 @@ object PolicyCompiler {
         Left(error(InternalError, s"${e.getClass.getSimpleName}: ${ErrorText.of(e)}"))
     }
 
-  private def bind(text: String, facts: StructType, answer: DataType): CompiledPolicy = {
+  private def bind(text: String, facts: StructType, answers: Seq[DataType]): CompiledPolicy = {
     TextNesting.check(text)
     val parsed = FixedSemantics.parse(text)
     ExpressionSize.check(parsed)
-    val checked = StructAnswer(new TextCheck(facts)(parsed), answer)
+    val checked = StructAnswer(new TextCheck(facts)(parsed), answers.head)
     val relation = FixedSemantics.relation(facts)
-    val analysed = FixedSemantics.analyze(checked, relation)
-    AnalysedCheck(single(analysed, relation, parsed.origin), answer, parsed.origin)
+    val analysed = {
+      val as = FixedSemantics.analyze(checked, relation)
+      StructAnswer
+        .around(checked, answers.head, single(as, relation, parsed.origin).dataType)
+        .fold(as)(FixedSemantics.analyze(_, relation))
+    }
+    val answer = AnalysedCheck(single(analysed, relation, parsed.origin), answers, parsed.origin)
     val optimised = single(FixedSemantics.optimize(analysed), relation, parsed.origin)
     ExpressionSize.check(optimised)
     val cast =
@@ -91,7 +102,7 @@ object PolicyCompiler {
       val message = s"'${part.prettyName}' cannot be evaluated on one row of facts."
       refuse(InvalidExpression, message, part.origin)
     }
-    CompiledPolicy(text, bound, FactPaths.readBy(optimised))
+    CompiledPolicy(text, answer, bound, FactPaths.readBy(optimised))
   }
 
   /** The one expression of a chain of projections over the facts; Spark 4 puts what is used twice

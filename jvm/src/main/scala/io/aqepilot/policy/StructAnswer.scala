@@ -8,15 +8,20 @@ import org.apache.spark.sql.catalyst.expressions.{
   Cast,
   CreateNamedStruct,
   Expression,
+  If,
+  IsNull,
   Literal
 }
 import org.apache.spark.sql.catalyst.trees.{CurrentOrigin, TreeNodeTag}
 import org.apache.spark.sql.types.{DataType, StringType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
+import io.aqepilot.decision.CommonFacts
+
 /** Lets a policy name only the fields that it decides: `named_struct('skew_factor', 3.0, 'force', true)` where
   * an answer is expected becomes the whole struct, other fields null, so that the branches of a CASE need not
-  * name the same ones.
+  * name the same ones. A decision's main field may stand alone: 'BROADCAST' for
+  * `named_struct('strategy', 'BROADCAST')`.
   */
 private[policy] object StructAnswer {
   import PolicyError._
@@ -26,29 +31,57 @@ private[policy] object StructAnswer {
   val field: TreeNodeTag[String] = TreeNodeTag[String]("aqepilot.field")
 
   def apply(parsed: Expression, answer: DataType): Expression = answer match {
-    case struct: StructType => completed(parsed, struct)
-    case _                  => parsed
+    case struct: StructType =>
+      var isStruct = false
+      val completed = handedOn(parsed) {
+        case f: UnresolvedFunction if named(f, "named_struct") =>
+          isStruct = true
+          CurrentOrigin.withOrigin(f.origin)(this.struct(f, struct))
+        case other => other
+      }
+      if (!isStruct) completed
+      else
+        handedOn(completed) {
+          case word @ Literal(_, of) if CommonFacts.bareField(answer).exists(_.dataType == of) =>
+            bare(word, struct)
+          case other => other
+        }
+    case _ => parsed
   }
 
-  /** Through all that hands a value on: CASE, if, coalesce. */
-  private def completed(e: Expression, answer: StructType): Expression = e match {
+  /** The struct around an answer that gives its one field only, if the answer's type is that field's. */
+  def around(parsed: Expression, answer: DataType, is: DataType): Option[Expression] =
+    (answer, CommonFacts.bareField(answer)) match {
+      case (struct: StructType, Some(of)) if of.dataType == is =>
+        Some(If(IsNull(parsed), Literal(null, struct), bare(parsed, struct)))
+      case _ => None
+    }
+
+  private def bare(value: Expression, answer: StructType): Expression =
+    CreateNamedStruct(answer.fields.toSeq.flatMap { of =>
+      Seq(
+        Literal(of.name),
+        if (CommonFacts.bareField(answer).contains(of)) value else Literal(null, of.dataType)
+      )
+    })
+
+  /** Changes the values that an expression may come to: through CASE, if and coalesce. */
+  private def handedOn(e: Expression)(change: Expression => Expression): Expression = e match {
     case CaseWhen(branches, otherwise) =>
       CurrentOrigin.withOrigin(e.origin) {
         CaseWhen(
-          branches.map { case (condition, value) => (condition, completed(value, answer)) },
-          otherwise.map(completed(_, answer))
+          branches.map { case (condition, value) => (condition, handedOn(value)(change)) },
+          otherwise.map(handedOn(_)(change))
         )
       }
-    case f: UnresolvedFunction if named(f, "named_struct") =>
-      CurrentOrigin.withOrigin(f.origin)(struct(f, answer))
     case f: UnresolvedFunction if named(f, "if") && f.arguments.size == 3 =>
-      handedOn(f, f.arguments.head +: f.arguments.tail.map(completed(_, answer)))
+      withArguments(f, f.arguments.head +: f.arguments.tail.map(handedOn(_)(change)))
     case f: UnresolvedFunction if named(f, "coalesce") || named(f, "ifnull") || named(f, "nvl") =>
-      handedOn(f, f.arguments.map(completed(_, answer)))
-    case other => other
+      withArguments(f, f.arguments.map(handedOn(_)(change)))
+    case other => change(other)
   }
 
-  private def handedOn(f: UnresolvedFunction, arguments: Seq[Expression]) =
+  private def withArguments(f: UnresolvedFunction, arguments: Seq[Expression]) =
     CurrentOrigin.withOrigin(f.origin)(f.copy(arguments = arguments))
 
   private def named(f: UnresolvedFunction, name: String) =

@@ -117,6 +117,10 @@ object AqePilotConf {
     if (value.trim.matches("[1-9]\\d{0,8}")) None
     else Some(s"'$value' is not a whole number from 1 to 999999999")
 
+  private def crossProducts(value: String): Option[String] =
+    if (value.trim.matches("\\d{1,9}")) None
+    else Some(s"'$value' is not a whole number from 0 to 999999999")
+
   val MaxPartitions: Setting = Setting(
     Prefix + "guard.max_partitions",
     "number",
@@ -124,6 +128,15 @@ object AqePilotConf {
     "any",
     "Most partitions that a policy may give a shuffle, and most tasks that it may split a stage into.",
     partitions
+  )
+
+  val MaxCrossProducts: Setting = Setting(
+    Prefix + "guard.max_cross_products",
+    "number",
+    Some("0"),
+    "any",
+    "Joins without a condition that an order of joins may have more than Spark's own order has.",
+    crossProducts
   )
 
   val RingBytes: Setting = Setting(
@@ -153,6 +166,7 @@ object AqePilotConf {
     MaxHashBuildBytes,
     Growth,
     MaxPartitions,
+    MaxCrossProducts,
     RingBytes,
     AllSessions
   )

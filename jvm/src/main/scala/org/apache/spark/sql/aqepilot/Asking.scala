@@ -4,8 +4,8 @@ import org.apache.spark.sql.aqepilot.facts.{LazyRow, QueryFacts}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
-import io.aqepilot.decision.{DecisionPoint, FactsRow, Reason, Verdict}
-import io.aqepilot.policy.{EvaluationFailure, FactFault}
+import io.aqepilot.decision.{DecisionPoint, FactsRow, Guards, Reason, Verdict}
+import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure, FactFault}
 
 /** One policy's answer, a Catalyst value that is never null, or why there is none. */
 final case class PolicyAnswer(policy: NamedPolicy, value: Either[EvaluationFailure, Any])
@@ -38,24 +38,31 @@ final case class Asked(
   */
 object Asking {
 
-  /** @param facts
+  /** @param answer
+    *   how a policy comes to an answer, where that takes more than these facts
+    * @param judge
+    *   what is made of an answer, where that takes more
+    * @param facts
     *   the point's facts row, whose first field is `query`; computed when read
     */
   def of(
       session: Sessions.Classic,
       set: PolicySet,
       point: DecisionPoint,
-      executionId: Option[Long]
+      executionId: Option[Long],
+      answer: (CompiledPolicy, LazyRow) => Either[EvaluationFailure, Any] = _.eval(_),
+      judge: Option[(Any, FactsRow, Guards) => Verdict] = None
   )(facts: => LazyRow): Asked =
     unwrapping {
       QueryFacts.fingerprint(executionId) // once for a query, before any policy is asked
       val start = System.nanoTime()
       val row = facts
       val guards = Guardrails.of(session.sessionState.conf, session.sparkContext)
-      val verdicts = ask(set, point, row).map { answer =>
-        answer -> (answer.value match {
+      val verdicts = ask(set, point, row, answer).map { given =>
+        given -> (given.value match {
           case Left(failure) => Verdict(None, Reason.EvaluationFailed, Some(failure.message))
-          case Right(value)  => point.judge(value, new FactsRow(point.facts, row), guards)
+          case Right(value)  =>
+            judge.getOrElse(point.judge _)(value, new FactsRow(point.facts, row), guards)
         })
       }
       val micros = (System.nanoTime() - start) / 1e3
@@ -70,7 +77,12 @@ object Asking {
   /** @return
     *   every answer that was not null, in order; the last is the one to apply if it enforces and did not fail
     */
-  private def ask(set: PolicySet, point: DecisionPoint, facts: InternalRow): Seq[PolicyAnswer] = {
+  private def ask(
+      set: PolicySet,
+      point: DecisionPoint,
+      facts: LazyRow,
+      answer: (CompiledPolicy, LazyRow) => Either[EvaluationFailure, Any]
+  ): Seq[PolicyAnswer] = {
     val answers = Seq.newBuilder[PolicyAnswer]
     val rest = set.at(point).iterator
     var decided = false
@@ -80,11 +92,11 @@ object Asking {
         case Left(failure) => answers += PolicyAnswer(policy, Left(failure))
         case Right(false)  =>
         case Right(true)   =>
-          policy.compiled.foreach(_.eval(facts) match {
+          policy.compiled.foreach(answer(_, facts) match {
             case Right(null) =>
-            case answer      =>
-              answers += PolicyAnswer(policy, answer)
-              decided = answer.isRight && policy.mode == Mode.Enforce
+            case given       =>
+              answers += PolicyAnswer(policy, given)
+              decided = given.isRight && policy.mode == Mode.Enforce
           })
       }
     }

@@ -29,7 +29,8 @@ object Guardrails {
       tightest(conf, AqePilotConf.MaxBroadcastBytes, maxBroadcastBytes(sc, growth)),
       tightest(conf, AqePilotConf.MaxHashBuildBytes, maxHashBuildBytes(sc)),
       growth,
-      maxPartitions(conf)
+      smallest(conf, AqePilotConf.MaxPartitions),
+      smallest(conf, AqePilotConf.MaxCrossProducts)
     )
   }
 
@@ -44,15 +45,16 @@ object Guardrails {
       .get(conf, AqePilotConf.Growth)
       .filter(_.toDouble < guards.growth)
       .map(v => problem(AqePilotConf.Growth, v, guards.growth.toString))
-    val partitions = AqePilotConf
-      .get(conf, AqePilotConf.MaxPartitions)
-      .filter(_.trim.toInt > guards.maxPartitions)
-      .map(v => problem(AqePilotConf.MaxPartitions, v, guards.maxPartitions.toString))
+    def more(setting: Setting, inForce: Int) = AqePilotConf
+      .get(conf, setting)
+      .filter(_.trim.toInt > inForce)
+      .map(v => problem(setting, v, inForce.toString))
     Seq(
       loosened(AqePilotConf.MaxBroadcastBytes, guards.maxBroadcastBytes),
       loosened(AqePilotConf.MaxHashBuildBytes, guards.maxHashBuildBytes),
       growth,
-      partitions
+      more(AqePilotConf.MaxPartitions, guards.maxPartitions),
+      more(AqePilotConf.MaxCrossProducts, guards.maxCrossProducts)
     ).flatten
   }
 
@@ -62,14 +64,9 @@ object Guardrails {
       "tighten a guard rail; submit a looser one with the application"
   )
 
-  private def maxPartitions(conf: SQLConf): Int = {
-    val cap = AqePilotConf
-      .getSubmitted(AqePilotConf.MaxPartitions)
-      .orElse(AqePilotConf.MaxPartitions.default)
-      .get
-      .trim
-      .toInt
-    AqePilotConf.get(conf, AqePilotConf.MaxPartitions).fold(cap)(v => math.min(cap, v.trim.toInt))
+  private def smallest(conf: SQLConf, setting: Setting): Int = {
+    val cap = AqePilotConf.getSubmitted(setting).orElse(setting.default).get.trim.toInt
+    AqePilotConf.get(conf, setting).fold(cap)(v => math.min(cap, v.trim.toInt))
   }
 
   private def submittedGrowth: Double = AqePilotConf

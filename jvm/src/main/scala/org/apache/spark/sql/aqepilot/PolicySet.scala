@@ -121,7 +121,7 @@ object PolicySet {
           Mode.of(modeWord).atMost(most),
           revision(text, when),
           source(name, point, text),
-          PolicyCompiler.compile(text, point.facts, point.answer),
+          PolicyCompiler.compile(text, point),
           when.map(PolicyCompiler.compile(_, DecisionPoints.whenFacts, BooleanType))
         )
       }

@@ -11,7 +11,7 @@ import io.aqepilot.policy.PolicyCompiler
 object Rehearsal {
 
   /** Guard rails of no cluster in particular, where a session's are not to be had. */
-  private val NoGuards = new Guards(Long.MaxValue, Long.MaxValue, 1.0, Int.MaxValue)
+  private val NoGuards = new Guards(Long.MaxValue, Long.MaxValue, 1.0, Int.MaxValue, Int.MaxValue)
 
   /** @param facts
     *   JSON object; facts that are missing are null
@@ -41,7 +41,7 @@ object Rehearsal {
       facts: InternalRow,
       guards: Guards
   ): (Option[String], Verdict) =
-    PolicyCompiler.compile(text, point.facts, point.answer) match {
+    PolicyCompiler.compile(text, point) match {
       case Left(e)       => throw new IllegalArgumentException(s"${e.code}: ${e.message}")
       case Right(policy) =>
         policy.eval(facts) match {

@@ -191,7 +191,7 @@ object SqlFunctions {
       PolicyCompiler.compile(text, DecisionPoints.whenFacts, BooleanType).left.toOption
     else
       DecisionPoints.named(point) match {
-        case Some(p) => PolicyCompiler.compile(text, p.facts, p.answer).left.toOption
+        case Some(p) => PolicyCompiler.compile(text, p).left.toOption
         case None    =>
           Some(
             PolicyError(

@@ -10,6 +10,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.aqepilot.FailOpen
 import org.apache.spark.sql.aqepilot.log.QueryRecorder.Barrier
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 
 /** The record of one driver: what policies were loaded, what they decided, and what came of it. All
@@ -32,7 +33,7 @@ final class DecisionLog private (sc: SparkContext) {
       sc.conf.getSizeAsBytes(RingBytesKey, s"${DefaultRingBytes}b")
     )
   )
-  private val recorder = new QueryRecorder(postLast, settle, droppedEvents, failOpen)
+  private val recorder = new QueryRecorder(postLast, settle, ring.claim, droppedEvents, failOpen)
 
   // Which facts are in the event log already, by execution; the oldest are forgotten.
   private val factsLogged = Collections.newSetFromMap(
@@ -127,7 +128,7 @@ object DecisionLog {
   private val MaxFactsLogged = 10000
 
   private var current: Option[(SparkContext, DecisionLog)] = None
-  @volatile private[log] var fateReader: FateReader = (_, _) => Nil
+  @volatile private[log] var fateReader: FateReader = NoFates
 
   /** The log of this driver, made on first use: call it before the first query with a policy runs,
     * so that the query's figures are complete.
@@ -147,4 +148,8 @@ object DecisionLog {
 
   /** Fates are read by `reader` from now on, in all logs; until then they stay unknown. */
   def readFatesWith(reader: FateReader): Unit = fateReader = reader
+}
+
+private object NoFates extends FateReader {
+  override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = Nil
 }

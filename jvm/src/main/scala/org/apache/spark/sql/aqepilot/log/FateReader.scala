@@ -18,6 +18,16 @@ trait FateReader extends AdaptiveSparkPlanHelper {
     */
   def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate]
 
+  /** Which decisions were made on this plan before its query ran: by `explain`, which plans it already.
+    *
+    * @param decisions
+    *   all without an execution that no query has claimed
+    */
+  def claimed(
+      finalPlan: SparkPlan,
+      decisions: Seq[AqePilotDecision]
+  ): Seq[AqePilotDecision] = Nil
+
   /** All that ran: in stages and subqueries, too, and beneath tables that are cached, which run with the first
     * query that reads them.
     */

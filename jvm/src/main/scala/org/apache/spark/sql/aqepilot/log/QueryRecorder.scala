@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.log
 
-import java.util.LinkedHashMap
+import java.util.{LinkedHashMap, Map}
 import java.util.concurrent.CountDownLatch
 
 import scala.collection.mutable
@@ -23,6 +23,7 @@ import org.apache.spark.sql.internal.SQLConf
 final private[log] class QueryRecorder(
     post: SparkListenerEvent => Unit,
     settle: Seq[AqePilotFate] => Unit,
+    claim: (Seq[Long], Long, Option[String]) => Unit,
     droppedEvents: => Long,
     failOpen: FailOpen
 ) extends SparkListener {
@@ -31,6 +32,10 @@ final private[log] class QueryRecorder(
   // All state is guarded by `this`: decisions come from the threads of queries.
   private val queries = new LinkedHashMap[Long, Query]
   private val queryOfStage = mutable.HashMap.empty[Int, Query]
+  // Decisions without an execution, until a query that runs their plan claims them; the oldest go.
+  private val unclaimed = new LinkedHashMap[Long, AqePilotDecision] {
+    override def removeEldestEntry(e: Map.Entry[Long, AqePilotDecision]) = size > MaxUnclaimed
+  }
   private var openDecisions = 0
   private var forgottenQueries = 0L
 
@@ -38,12 +43,14 @@ final private[log] class QueryRecorder(
   def forgotten: Long = synchronized(forgottenQueries)
 
   def decided(decision: AqePilotDecision, redact: String => String): Unit = synchronized {
-    for (id <- decision.executionId) {
-      val query = opened(id)
-      query.redact = redact
-      query.decisions += decision
-      openDecisions += 1
-      makeRoom()
+    decision.executionId match {
+      case Some(id) =>
+        val query = opened(id)
+        query.redact = redact
+        query.decisions += decision
+        openDecisions += 1
+        makeRoom()
+      case None => unclaimed.put(decision.decisionId, decision)
     }
   }
 
@@ -68,24 +75,51 @@ final private[log] class QueryRecorder(
         synchronized(opened(start.executionId).startedAt = Some(start.time))
       }
     case end: SparkListenerSQLExecutionEnd => failOpen("query_end", ()) {
-        closed(end.executionId).filter(_.decisions.nonEmpty).foreach(close(_, end))
+        closed(end.executionId).foreach { query =>
+          val own = claimed(end)
+          if (own.nonEmpty || query.decisions.nonEmpty) close(query, own, end)
+        }
       }
     case _ =>
   }
 
-  private def close(query: Query, end: SparkListenerSQLExecutionEnd): Unit = {
+  /** Those of the decisions without an execution that were made on the plan that has just run. */
+  private def claimed(end: SparkListenerSQLExecutionEnd): Seq[AqePilotDecision] = {
+    val candidates = synchronized(unclaimed.values.toArray(Array.empty[AqePilotDecision])).toSeq
+    if (candidates.isEmpty || end.qe == null) Nil
+    else {
+      val found = failOpen("claim", Seq.empty[AqePilotDecision]) {
+        DecisionLog.fateReader.claimed(end.qe.executedPlan, candidates)
+      }
+      synchronized(found.foreach(d => unclaimed.remove(d.decisionId)))
+      found
+    }
+  }
+
+  private def close(
+      query: Query,
+      claimed: Seq[AqePilotDecision],
+      end: SparkListenerSQLExecutionEnd
+  ): Unit = {
     val error = end.errorMessage.filter(_.nonEmpty)
-    val fates = if (error.isEmpty) readFates(query, end) else Nil
+    val decisions = claimed ++ query.decisions
+    val fates = if (error.isEmpty) readFates(decisions, end) else Nil
     failOpen("settle", ())(settle(fates))
-    val first = query.decisions.head
+    val fingerprint = decisions.flatMap(_.fingerprint).headOption.orElse(
+      failOpen("fingerprint", Option.empty[String])(
+        Option(end.qe).flatMap(qe => Option(Fingerprint.of(qe.analyzed)))
+      )
+    )
+    val ids = claimed.map(_.decisionId)
+    failOpen("claim", ())(claim(ids, end.executionId, fingerprint))
     val tasks = query.tasks
     post(
       AqePilotQueryClosed(
         schemaVersion = EventSchema.Version,
         time = end.time,
-        sessionId = first.sessionId,
+        sessionId = decisions.head.sessionId,
         executionId = end.executionId,
-        fingerprint = first.fingerprint,
+        fingerprint = fingerprint,
         succeeded = error.isEmpty,
         error = error.map(text => query.redact(text).take(MaxErrorChars)),
         wallMillis = query.startedAt.map(end.time - _).getOrElse(end.duration / 1000000),
@@ -99,16 +133,20 @@ final private[log] class QueryRecorder(
         peakExecutionMemoryBytes = tasks.peakExecutionMemoryBytes,
         failedTasks = tasks.failed,
         fates = fates,
-        droppedEvents = droppedEvents - query.droppedBefore
+        droppedEvents = droppedEvents - query.droppedBefore,
+        claimed = ids
       )
     )
   }
 
-  private def readFates(query: Query, end: SparkListenerSQLExecutionEnd): Seq[AqePilotFate] =
+  private def readFates(
+      decisions: Seq[AqePilotDecision],
+      end: SparkListenerSQLExecutionEnd
+  ): Seq[AqePilotFate] =
     failOpen("fates", Seq.empty[AqePilotFate]) {
       Option(end.qe).map { qe =>
         SQLConf.withExistingConf(qe.sparkSession.sessionState.conf) {
-          DecisionLog.fateReader.read(qe.executedPlan, query.decisions.toVector)
+          DecisionLog.fateReader.read(qe.executedPlan, decisions)
         }
       }.getOrElse(Nil)
     }
@@ -140,6 +178,7 @@ final private[log] class QueryRecorder(
 private[log] object QueryRecorder {
   val MaxQueries = 1000
   val MaxDecisions = 20000
+  val MaxUnclaimed = 1000
   private val MaxErrorChars = 4000
 
   /** Goes through the queue of our listener behind all that was posted before it. */

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 }
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
 
 /** What is remembered of a join from its first planning to the end of its query.
   *
@@ -43,6 +44,7 @@ final class JoinState(val id: Long, val userHint: JoinHint) {
   }
 
   val skew = new SkewState
+  val selection = new SelectionState
 }
 
 /** What is remembered of a join for `skew_join`. Asked and recorded under the join's monitor. */
@@ -75,6 +77,9 @@ final class SideState {
 
   /** What was recorded last, so that the same is not recorded again. */
   var recorded: Option[Any] = None
+
+  /** Whether a policy's word is in the plan here. */
+  def isDecided: Boolean = asked.exists(_.word.isDefined)
 }
 
 object JoinState {
@@ -97,6 +102,9 @@ object JoinState {
     states.put(key, state)
     join.setTagValue(tag, key)
   }
+
+  /** Whether stages run beneath a join that is being planned. */
+  def isReplan(join: Join): Boolean = join.exists(_.isInstanceOf[Stage])
 
   def of(join: LogicalPlan): Option[JoinState] =
     join.getTagValue(tag).flatMap(key => Option(states.get(key)))

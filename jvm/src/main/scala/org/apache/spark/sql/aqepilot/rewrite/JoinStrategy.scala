@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.aqepilot.Sessions
 import org.apache.spark.sql.aqepilot.facts.JoinSide
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.{
@@ -12,6 +13,7 @@ import org.apache.spark.sql.execution.joins.{
   SortMergeJoinExec
 }
 
+import io.aqepilot.decision.{JoinSelectionPoint, Selection}
 import io.aqepilot.decision.DynamicJoinSelectionPoint._
 
 /** A physical join in a word or two: `SortMergeJoin`, `ShuffledHashJoin BuildLeft`. */
@@ -28,6 +30,21 @@ object JoinStrategy {
     case j: BroadcastNestedLoopJoinExec => Some(s"BroadcastNestedLoopJoin ${j.buildSide}")
     case _: CartesianProductExec        => Some("CartesianProduct")
     case _                              => None
+  }
+
+  /** A physical join in the words of `join_selection`. */
+  def selection(plan: SparkPlan): Option[Selection] = {
+    def side(build: BuildSide) =
+      Some(if (build == BuildLeft) JoinSelectionPoint.BuildLeft else JoinSelectionPoint.BuildRight)
+    plan match {
+      case _: SortMergeJoinExec           => Some(Selection(ShuffleMerge, None))
+      case j: ShuffledHashJoinExec        => Some(Selection(ShuffleHash, side(j.buildSide)))
+      case j: BroadcastHashJoinExec       => Some(Selection(Broadcast, side(j.buildSide)))
+      case j: BroadcastNestedLoopJoinExec => Some(Selection(Broadcast, side(j.buildSide)))
+      case _: CartesianProductExec        =>
+        Some(Selection(JoinSelectionPoint.ShuffleReplicate, None))
+      case _ => None
+    }
   }
 
   /** How Spark would plan a join that has these hints, without planning its children.

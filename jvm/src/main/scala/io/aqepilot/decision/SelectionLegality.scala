@@ -1,0 +1,220 @@
+package io.aqepilot.decision
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.unsafe.types.UTF8String
+
+import JoinSelectionPoint._
+
+/** A strategy in Spark's hint words, and the side that it builds from, if it does. */
+final case class Selection(strategy: String, buildSide: Option[String]) {
+
+  def row: InternalRow = new GenericInternalRow(
+    Array[Any](
+      UTF8String.fromString(strategy),
+      buildSide.map(UTF8String.fromString).orNull
+    )
+  )
+}
+
+object Selection {
+  def of(row: InternalRow): Selection =
+    Selection(string(row, 0).getOrElse(""), string(row, 1))
+
+  private[decision] def string(row: InternalRow, at: Int): Option[String] =
+    if (row.isNullAt(at)) None else Some(row.getUTF8String(at).toString)
+}
+
+/** Which answers at `join_selection` are legal, from the facts alone.
+  *
+  * A decision names its build side always: where the answer leaves it open, the one that Spark would take
+  * (`JoinSelectionHelper.getSmallerSide` of those that the join admits).
+  */
+object SelectionLegality {
+
+  def verdict(answer: InternalRow, facts: FactsRow, guards: Guards): Verdict =
+    decide(answer, facts, guards) match {
+      case Right(selection)       => Verdict(Some(selection.row), Reason.Applied)
+      case Left((reason, detail)) => Verdict(None, reason, Some(detail))
+    }
+
+  private type Refused = (Reason, String)
+
+  private def decide(
+      answer: InternalRow,
+      facts: FactsRow,
+      guards: Guards
+  ): Either[Refused, Selection] = {
+    val spark =
+      facts.string("spark.strategy").map(Selection(_, facts.string("spark.build_side")))
+    for {
+      said <- words(answer, facts)
+      _ <- userHint(facts).toLeft(())
+      strategy <- said._1.orElse(spark.map(_.strategy)).toRight(
+        (Reason.NotAdmitted, "Spark has no strategy of its own here to take the build side for")
+      )
+      selection <- admitted(strategy, said._2, facts)
+      _ <- if (spark.contains(selection)) Right(()) else guard(selection, facts, guards)
+    } yield selection
+  }
+
+  private def words(
+      answer: InternalRow,
+      facts: FactsRow
+  ): Either[Refused, (Option[String], Option[String])] = {
+    val strategy = Selection.string(answer, 0)
+    val side = Selection.string(answer, 1)
+    def unknown(word: String, allowed: Seq[String]) =
+      Left((Reason.UnknownWord, s"'${word.take(60)}' is not one of ${allowed.mkString(", ")}"))
+    (strategy, side) match {
+      case (Some(s), _) if !JoinSelectionPoint.words.exists(_.word == s) =>
+        unknown(s, JoinSelectionPoint.words.map(_.word))
+      case (_, Some(b)) if b != BuildLeft && b != BuildRight =>
+        unknown(b, Seq(BuildLeft, BuildRight))
+      case both => Right(both)
+    }
+  }
+
+  private val fields = Map(BuildLeft -> "left", BuildRight -> "right")
+
+  private def userHint(facts: FactsRow): Option[Refused] = {
+    def on(side: String) =
+      facts.string(s"join.${side}_hint").map(h => s"the query says $h on the $side side")
+    on("left").orElse(on("right")).map((Reason.UserHint, _))
+  }
+
+  private def admitted(
+      strategy: String,
+      side: Option[String],
+      facts: FactsRow
+  ): Either[Refused, Selection] = {
+    val joinType = facts.string("join.type").getOrElse("?")
+    def refused(why: String) = Left((Reason.NotAdmitted, s"$strategy: $why"))
+    def building(fact: String, what: String) = {
+      val can = Seq(BuildLeft, BuildRight).filter(s => facts.isTrue(s"${fields(s)}.$fact"))
+      side match {
+        case Some(s) if can.contains(s) => Right(Selection(strategy, side))
+        case Some(s)                    =>
+          refused(s"a $joinType join${described(facts)} cannot $what its ${fields(s)} side")
+        case None if can.isEmpty =>
+          refused(s"a $joinType join${described(facts)} cannot $what either side")
+        case None => Right(Selection(strategy, Some(preferred(can, facts))))
+      }
+    }
+    def sideless(isPossible: Boolean, why: => String) =
+      if (side.isDefined)
+        Left((Reason.Contradiction, s"$strategy builds from no side, the answer says ${side.get}"))
+      else if (isPossible) Right(Selection(strategy, None))
+      else refused(why)
+    strategy match {
+      case Broadcast    => building("can_broadcast", "broadcast")
+      case ShuffleHash  => building("can_shuffle_hash", "build a hash table from")
+      case ShuffleMerge =>
+        sideless(
+          facts.isTrue("join.can_merge"),
+          if (facts.long("join.key_count").exists(_ > 0)) "the join keys' types cannot be sorted"
+          else "the join has no equality keys"
+        )
+      case _ =>
+        sideless(
+          joinType == "INNER" || joinType == "CROSS",
+          s"a $joinType join cannot run as a Cartesian product"
+        )
+    }
+  }
+
+  private def described(facts: FactsRow): String =
+    if (facts.isTrue("join.is_null_aware")) " that is a NOT IN"
+    else if (facts.long("join.key_count").exists(_ > 0)) ""
+    else " without equality keys"
+
+  /** Of two sides the one that Spark would build from. */
+  private def preferred(can: Seq[String], facts: FactsRow): String = {
+    val joinType = facts.string("join.type").getOrElse("")
+    val hasKeys = facts.long("join.key_count").exists(_ > 0)
+    val smaller =
+      if (size("right", facts) <= size("left", facts)) BuildRight else BuildLeft
+    if (can.size == 1) can.head
+    else if (hasKeys || Seq("INNER", "CROSS", "FULL OUTER").contains(joinType)) smaller
+    else if (joinType == "RIGHT OUTER") BuildLeft
+    else BuildRight
+  }
+
+  private def size(side: String, facts: FactsRow): Long =
+    facts.long(s"$side.size_in_bytes").getOrElse(Long.MaxValue)
+
+  private def guard(
+      selection: Selection,
+      facts: FactsRow,
+      guards: Guards
+  ): Either[Refused, Unit] = selection match {
+    case Selection(Broadcast, Some(side))   => broadcastGuard(fields(side), facts, guards)
+    case Selection(ShuffleHash, Some(side)) => hashGuard(fields(side), facts, guards)
+    case Selection(ShuffleReplicate, _)     =>
+      val smaller = math.min(size("left", facts), size("right", facts))
+      if (smaller <= guards.maxBroadcastBytes) Right(())
+      else
+        Left(
+          (
+            Reason.GuardBroadcastBytes,
+            s"the smaller side's $smaller bytes, which are read again and again, are more than the " +
+              s"${guards.maxBroadcastBytes} of spark.aqepilot.guard.max_broadcast_bytes"
+          )
+        )
+    case _ => Right(())
+  }
+
+  private def broadcastGuard(
+      side: String,
+      facts: FactsRow,
+      guards: Guards
+  ): Either[Refused, Unit] = {
+    val rows = facts.long(s"$side.row_count")
+    if (size(side, facts) > guards.maxBroadcastBytes)
+      Left(
+        (
+          Reason.GuardBroadcastBytes,
+          s"${size(side, facts)} bytes are more than the ${guards.maxBroadcastBytes} of " +
+            "spark.aqepilot.guard.max_broadcast_bytes"
+        )
+      )
+    else if (rows.exists(_ > JoinLegality.MaxBroadcastRows))
+      Left(
+        (
+          Reason.GuardBroadcastRows,
+          s"${rows.get} rows are more than the ${JoinLegality.MaxBroadcastRows} that Spark can broadcast"
+        )
+      )
+    else Right(())
+  }
+
+  private def hashGuard(side: String, facts: FactsRow, guards: Guards): Either[Refused, Unit] = {
+    val needed = hashBuildBytes(side, facts, guards.growth)
+    if (needed <= guards.maxHashBuildBytes) Right(())
+    else
+      Left(
+        (
+          Reason.GuardHashBuildBytes,
+          s"a task's hash table would take about $needed bytes, more than the " +
+            s"${guards.maxHashBuildBytes} of spark.aqepilot.guard.max_hash_build_bytes"
+        )
+      )
+  }
+
+  /** Memory of the largest hash table that one task would build from the side: of the measured partitions
+    * where its shuffle has run ([[JoinLegality.hashBuildBytes]]), else of its estimated bytes, evenly spread
+    * over the shuffle partitions that Spark would make, or what coalescing may make of several.
+    */
+  private def hashBuildBytes(side: String, facts: FactsRow, growth: Double): Long =
+    JoinLegality.hashBuildBytes(facts, side, growth).getOrElse {
+      val bytes = size(side, facts)
+      val partitions = facts
+        .long("conf.coalesce_partitions_initial_partition_num")
+        .orElse(facts.long("conf.shuffle_partitions"))
+        .getOrElse(1L)
+      (math.max(
+        bytes / math.max(1L, partitions),
+        JoinLegality.coalescedBytes(facts, bytes)
+      ) * growth).toLong
+    }
+}

@@ -1,0 +1,110 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.{
+  And,
+  Attribute,
+  AttributeSet,
+  Expression,
+  PredicateHelper
+}
+import org.apache.spark.sql.catalyst.plans.{Cross, Inner, InnerLike}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, LogicalPlan, Project}
+
+/** Relations that are joined by inner and cross joins without hints, and the conditions among them.
+  *
+  * Joins next to each other are one chain, also through filters and projections that only choose columns.
+  * Outer and semi joins, hints, and conditions that are not deterministic end a chain: what is beyond is one
+  * relation of it.
+  *
+  * @param top
+  *   the plan that the chain stands for
+  * @param relations
+  *   in Spark's own order: left to right
+  */
+final case class JoinChain(
+    top: LogicalPlan,
+    relations: Seq[LogicalPlan],
+    conditions: Seq[Expression]
+) extends PredicateHelper {
+
+  private val outputs = relations.map(_.outputSet)
+
+  private val spanning = conditions.filter(c => !outputs.exists(c.references.subsetOf(_)))
+
+  /** The conditions that join a relation to others, of which there is none for a cross product.
+    *
+    * As `ReorderJoin.createOrderedJoin` has it: what a relation or the others answer alone joins nothing.
+    */
+  def connecting(joined: Seq[Int], next: Int): Seq[Expression] = {
+    val there = AttributeSet.fromAttributeSets(joined.map(outputs))
+    val both = there ++ outputs(next)
+    spanning.filter(c => c.references.subsetOf(both) && !c.references.subsetOf(there))
+  }
+
+  /** How many joins of an order have no condition. */
+  def crossProducts(order: Seq[Int]): Int =
+    (1 until order.size).count(i => connecting(order.take(i), order(i)).isEmpty)
+
+  lazy val sparkCrossProducts: Int = crossProducts(relations.indices)
+
+  /** The join of some relations, in their order, without what only the rest needs. */
+  def joined(order: Seq[Int], hint: JoinHint, mark: (Join, Int) => Unit): LogicalPlan = {
+    var left = conditions
+    var plan = relations(order.head)
+    order.tail.foreach { next =>
+      val refs = plan.outputSet ++ outputs(next)
+      val (here, others) =
+        left.partition(c => c.references.subsetOf(refs) && canEvaluateWithinJoin(c))
+      val joinType: InnerLike = if (here.isEmpty) Cross else Inner
+      val join = Join(plan, relations(next), joinType, here.reduceLeftOption(And), hint)
+      mark(join, next)
+      left = others
+      val needed = top.outputSet ++ AttributeSet.fromAttributeSets(left.map(_.references))
+      val output = join.output.filter(needed.contains)
+      plan = if (output.size < join.output.size) Project(output, join) else join
+    }
+    if (order.size == relations.size && left.nonEmpty) Filter(left.reduceLeft(And), plan) else plan
+  }
+}
+
+object JoinChain extends PredicateHelper {
+
+  def of(plan: LogicalPlan): Option[JoinChain] = plan match {
+    case _: Join | _: Filter | _: Project =>
+      val relations = mutable.ArrayBuffer.empty[LogicalPlan]
+      val conditions = mutable.ArrayBuffer.empty[Expression]
+      flatten(plan, relations, conditions)
+      if (relations.size < 3) None else Some(JoinChain(plan, relations.toSeq, conditions.toSeq))
+    case _ => None
+  }
+
+  private def flatten(
+      plan: LogicalPlan,
+      relations: mutable.Buffer[LogicalPlan],
+      conditions: mutable.Buffer[Expression]
+  ): Unit = plan match {
+    case j @ Join(left, right, _: InnerLike, condition, _) if isFree(j) =>
+      flatten(left, relations, conditions)
+      flatten(right, relations, conditions)
+      conditions ++= condition.toSeq.flatMap(splitConjunctivePredicates)
+    case Filter(condition, child) if condition.deterministic && leadsToJoin(child) =>
+      flatten(child, relations, conditions)
+      conditions ++= splitConjunctivePredicates(condition)
+    case Project(list, child) if list.forall(_.isInstanceOf[Attribute]) && leadsToJoin(child) =>
+      flatten(child, relations, conditions)
+    case relation => relations += relation
+  }
+
+  private def leadsToJoin(plan: LogicalPlan): Boolean = plan match {
+    case j: Join           => isFree(j)
+    case Filter(c, child)  => c.deterministic && leadsToJoin(child)
+    case Project(l, child) => l.forall(_.isInstanceOf[Attribute]) && leadsToJoin(child)
+    case _                 => false
+  }
+
+  private def isFree(join: Join): Boolean =
+    join.joinType.isInstanceOf[InnerLike] && join.hint == JoinHint.NONE &&
+      join.condition.forall(_.deterministic) && !join.isStreaming
+}

@@ -1,0 +1,43 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import org.apache.spark.sql.aqepilot.{Health, PolicySet}
+import org.apache.spark.sql.aqepilot.log.DecisionRecord
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
+
+import io.aqepilot.decision.JoinSelectionPoint
+import io.aqepilot.decision.JoinSelectionPoint.ShuffleMerge
+
+/** Takes back what 4.3 makes of a sort-merge join that a `join_selection` policy asked for.
+  *
+  * Hook: query stage preparation, after `ConvertSortMergeJoinToShuffledHashJoin`, which spares a join with a
+  * SHUFFLE_MERGE hint only; ours is not in the logical plan. Never changes another join.
+  */
+object KeepSortMerge extends Rule[SparkPlan] {
+
+  private val point = JoinSelectionPoint
+
+  override def apply(plan: SparkPlan): SparkPlan =
+    DecisionRecord.failingOpen(point, plan) {
+      if (!Health.isLive(point) || PolicySet.of(conf).at(point).isEmpty) plan
+      else {
+        val kept = plan.transformUp {
+          case j: ShuffledHashJoinExec if isWanted(j) =>
+            SortMergeJoinExec(
+              j.leftKeys,
+              j.rightKeys,
+              j.joinType,
+              j.condition,
+              j.left,
+              j.right,
+              j.isSkewJoin
+            )
+        }
+        if (kept eq plan) plan else RequiredDistribution.ensureRequirements(kept)
+      }
+    }
+
+  private def isWanted(join: ShuffledHashJoinExec): Boolean =
+    JoinState.of(join).flatMap(_.selection.inForce).exists(_.strategy == ShuffleMerge)
+}

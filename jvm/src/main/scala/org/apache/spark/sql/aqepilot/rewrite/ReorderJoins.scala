@@ -1,0 +1,171 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import java.util.concurrent.atomic.AtomicLong
+
+import scala.annotation.tailrec
+
+import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.facts.{ChainFacts, QueryFacts, Tables}
+import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
+import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
+import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.DoubleType
+
+import io.aqepilot.decision.{FactsRow, Guards, JoinReorderPoint, Reason, Verdict}
+import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure}
+
+/** The decision point `join_reorder`: joins the relations of a chain in the order that a policy says.
+  *
+  * Hook: after the optimiser's operator rules, before statistics and costs are looked at; once for a query, and
+  * once for each subquery that Spark optimises by itself. The output's columns stay as they are and in their
+  * order. Where `spark.sql.cbo.joinReorder.enabled` would order the joins again, an empty hint keeps it away
+  * from those that a policy ordered.
+  *
+  * A no-op without policies.
+  */
+object ReorderJoins extends Rule[LogicalPlan] {
+
+  private val point = JoinReorderPoint
+  private val ids = new AtomicLong()
+
+  /** On each join of a chain that a policy ordered: the chain's id, and the position of the relation that it
+    * joins. Plans travel to executors, which do not have our classes.
+    */
+  val tag: TreeNodeTag[Array[Long]] = TreeNodeTag[Array[Long]]("aqepilot.order")
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    DecisionRecord.failingOpen(point, plan) {
+      lazy val set = PolicySet.of(conf)
+      if (
+        !Health.isLive(point) || set.at(point).isEmpty ||
+        !plan.containsPattern(TreePattern.INNER_LIKE_JOIN)
+      ) plan
+      else Sessions.active.fold(plan)(reordered(_, set, plan))
+    }
+
+  private def reordered(session: Sessions.Classic, set: PolicySet, plan: LogicalPlan): LogicalPlan =
+    JoinChain.of(plan) match {
+      case Some(chain) =>
+        val inner = chain.relations.map(reordered(session, set, _))
+        val isChanged = inner.zip(chain.relations).exists { case (a, b) => a ne b }
+        val now = if (isChanged) replaced(plan, chain.relations.zip(inner)) else plan
+        decided(session, set, chain.copy(top = now, relations = inner))
+      case None => plan.mapChildren(reordered(session, set, _))
+    }
+
+  private def replaced(plan: LogicalPlan, by: Seq[(LogicalPlan, LogicalPlan)]): LogicalPlan =
+    by.find(_._1 eq plan).fold(plan.mapChildren(replaced(_, by)))(_._2)
+
+  private def decided(session: Sessions.Classic, set: PolicySet, chain: JoinChain): LogicalPlan = {
+    val sc = session.sparkContext
+    val conf = session.sessionState.conf
+    val executionId = QueryFacts.executionId(sc)
+    val facts = new ChainFacts(chain, sc, conf, executionId)
+    val asked = Asking.of(
+      session,
+      set,
+      point,
+      executionId,
+      (policy, whole) =>
+        if (policy.answer == DoubleType) byScores(policy, chain, facts) else policy.eval(whole),
+      Some(judge(chain))
+    )(facts.whole)
+    val id = ids.incrementAndGet()
+    val order = asked.enforced.map { case (_, o) => o.asInstanceOf[ArrayData].toIntArray().toSeq }
+    record(session, chain, id, asked, executionId)
+    order.fold(chain.top)(ordered(chain, _, id, conf))
+  }
+
+  private def ordered(
+      chain: JoinChain,
+      order: Seq[Int],
+      id: Long,
+      conf: SQLConf
+  ): LogicalPlan = {
+    val hint =
+      if (conf.cboEnabled && conf.joinReorderEnabled) JoinHint(Some(HintInfo()), None)
+      else JoinHint.NONE
+    val plan = chain.joined(
+      order,
+      hint,
+      (join: Join, position) => join.setTagValue(tag, Array(id, position.toLong))
+    )
+    if (order == chain.relations.indices) chain.top
+    else if (plan.output == chain.top.output) plan
+    else Project(chain.top.output, plan)
+  }
+
+  /** The order by a policy's scores: each time the connected relation with the lowest, the first of several;
+    * where none is connected, of all. A score that is no number to compare by is the answer instead.
+    */
+  private def byScores(
+      policy: CompiledPolicy,
+      chain: JoinChain,
+      facts: ChainFacts
+  ): Either[EvaluationFailure, Any] = {
+    @tailrec def ordered(joined: Seq[Int]): Either[EvaluationFailure, Any] = {
+      val rest = chain.relations.indices.diff(joined)
+      val connected = rest.filter(chain.connecting(joined, _).nonEmpty)
+      val candidates = if (joined.isEmpty || connected.isEmpty) rest else connected
+      if (rest.isEmpty) Right(new GenericArrayData(joined.toArray[Any]))
+      else if (candidates.size == 1 && joined.nonEmpty) ordered(joined :+ candidates.head)
+      else {
+        lazy val joinedRow = facts.joined(joined)
+        val scores =
+          candidates.iterator.map(c => (c, policy.eval(facts.row(c, joined, joinedRow))))
+        var best: (Int, Double) = null
+        var otherwise: Option[Either[EvaluationFailure, Any]] = None
+        while (otherwise.isEmpty && scores.hasNext) {
+          scores.next() match {
+            case (c, Right(score: Double)) if JoinReorderPoint.isScore(score) =>
+              if (best == null || score < best._2) best = (c, score)
+            case (_, none) => otherwise = Some(none)
+          }
+        }
+        otherwise match {
+          case Some(none) => none
+          case None       => ordered(joined :+ best._1)
+        }
+      }
+    }
+    ordered(Nil)
+  }
+
+  private def judge(chain: JoinChain)(answer: Any, facts: FactsRow, guards: Guards): Verdict =
+    point.judge(answer, facts, guards) match {
+      case Verdict(Some(order: ArrayData), _, _) =>
+        val further = chain.crossProducts(order.toIntArray().toSeq) - chain.sparkCrossProducts
+        if (further <= guards.maxCrossProducts) Verdict(Some(order), Reason.Applied)
+        else
+          Verdict(
+            None,
+            Reason.CrossProduct,
+            Some(
+              s"$further joins without a condition more than in Spark's own order; " +
+                s"spark.aqepilot.guard.max_cross_products allows ${guards.maxCrossProducts}"
+            )
+          )
+      case refused => refused
+    }
+
+  private def record(
+      session: Sessions.Classic,
+      chain: JoinChain,
+      id: Long,
+      asked: Asked,
+      executionId: Option[Long]
+  ): Unit = FailOpen("record", ()) {
+    val spark = chain.relations.indices.mkString("[", ",", "]")
+    val subject = Subject(
+      s"${OrderFates.Subject}$id",
+      s"order-$id",
+      tables = Some(chain.relations.map(Tables.described).mkString(" ⋈ ")),
+      sparkAnswer = Some(spark),
+      sparkStrategy = Some(spark)
+    )
+    DecisionRecord.write(session, point, executionId, subject, asked)
+  }
+}

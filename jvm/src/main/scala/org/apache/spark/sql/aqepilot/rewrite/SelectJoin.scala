@@ -1,0 +1,171 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.facts.{JoinFacts, JoinSide, QueryFacts, SelectionFacts, Tables}
+import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.plans.logical.{
+  BROADCAST,
+  HintInfo,
+  Join,
+  JoinHint,
+  JoinStrategyHint,
+  LogicalPlan,
+  SHUFFLE_HASH,
+  SHUFFLE_MERGE,
+  SHUFFLE_REPLICATE_NL
+}
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.internal.SQLConf
+
+import io.aqepilot.decision.{JoinSelectionPoint, Reason, Selection}
+import io.aqepilot.decision.JoinSelectionPoint._
+
+/** What asking about one join gave.
+  *
+  * @param key
+  *   all that the answer depends on
+  * @param number
+  *   counts the askings of this join
+  * @param sparkStrategy
+  *   how Spark would run it
+  */
+final case class AskedSelection(
+    key: Any,
+    number: Int,
+    asked: Asked,
+    spark: Option[Selection],
+    sparkStrategy: Option[String]
+) {
+
+  def decision: Option[Selection] =
+    asked.enforced.map { case (_, row) => Selection.of(row.asInstanceOf[InternalRow]) }
+}
+
+/** What is remembered of a join for `join_selection`. Asked and recorded under the join's monitor. */
+final class SelectionState {
+
+  var asked: Option[AskedSelection] = None
+
+  /** What was recorded last, so that the same is not recorded again. */
+  var recorded: Option[Any] = None
+
+  /** What the latest plan, adopted or not, was made with; None where Spark chose. */
+  @volatile var inForce: Option[Selection] = None
+}
+
+/** The decision point `join_selection`: plans joins as policies say, by Spark's own strategy with hints that
+  * mean the same.
+  *
+  * Hook: planner strategy, before Spark's own, at the first planning and at every re-plan. The plan's hints stay
+  * as they are: each planning starts from Spark's choice.
+  *
+  * A no-op without policies, and for joins of which a side is broadcast already.
+  */
+object SelectJoin extends SparkStrategy {
+
+  private val point = JoinSelectionPoint
+
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case join: Join =>
+      DecisionRecord.failingOpen(point, Seq.empty[SparkPlan]) {
+        lazy val set = PolicySet.of(SQLConf.get)
+        if (!Health.isLive(point) || set.at(point).isEmpty) Nil
+        else if (JoinSide.of(join.left).isBroadcast || JoinSide.of(join.right).isBroadcast) Nil
+        else Sessions.active.fold(Seq.empty[SparkPlan])(decide(_, set, join))
+      }
+    case _ => Nil
+  }
+
+  private def decide(session: Sessions.Classic, set: PolicySet, join: Join): Seq[SparkPlan] =
+    JoinState.of(join) match {
+      case Some(state) => state.synchronized(decide(session, set, join, state))
+      case None        =>
+        val what = s"a ${JoinFacts.name(join.joinType)} join made by a re-plan"
+        DecisionRecord.undecided(session, point, Reason.UntrackedJoin, what, Some(tables(join)))
+        Nil
+    }
+
+  private def decide(
+      session: Sessions.Classic,
+      set: PolicySet,
+      join: Join,
+      state: JoinState
+  ): Seq[SparkPlan] = {
+    val asked = ask(session, set, join, state)
+    val isOverruled = state.left.isDecided || state.right.isDecided
+    val selection = if (isOverruled) None else asked.decision
+    state.selection.inForce = selection
+    record(session, join, state, asked, if (isOverruled) Reason.RunTimeDecision else Reason.Applied)
+    selection.fold(Seq.empty[SparkPlan]) { s =>
+      Sessions.joinSelection(session)(join.copy(hint = hint(s)))
+    }
+  }
+
+  private def ask(
+      session: Sessions.Classic,
+      set: PolicySet,
+      join: Join,
+      state: JoinState
+  ): AskedSelection = {
+    val sc = session.sparkContext
+    val conf = session.sessionState.conf
+    val executionId = QueryFacts.executionId(sc)
+    lazy val planned = FailOpen("spark strategy", Option.empty[SparkPlan])(
+      Sessions.joinSelection(session)(join).headOption
+    )
+    val facts = new SelectionFacts(state, join, conf, JoinState.isReplan(join), planned)
+    val key = (set, facts.version, QueryFacts.conf(conf).copy())
+    state.selection.asked.filter(_.key == key).getOrElse {
+      val number = state.selection.asked.fold(1)(_.number + 1)
+      val asked = Asking.of(session, set, point, executionId)(facts.row(sc, executionId))
+      val of = AskedSelection(
+        key,
+        number,
+        asked,
+        planned.flatMap(JoinStrategy.selection),
+        planned.flatMap(JoinStrategy.of)
+      )
+      state.selection.asked = Some(of)
+      of
+    }
+  }
+
+  /** The hints that lead Spark's strategy to a selection; the user has given none. */
+  private def hint(selection: Selection): JoinHint = {
+    val strategy: JoinStrategyHint = selection.strategy match {
+      case Broadcast    => BROADCAST
+      case ShuffleHash  => SHUFFLE_HASH
+      case ShuffleMerge => SHUFFLE_MERGE
+      case _            => SHUFFLE_REPLICATE_NL
+    }
+    val info = Some(HintInfo(strategy = Some(strategy)))
+    if (selection.buildSide.contains(BuildRight)) JoinHint(None, info) else JoinHint(info, None)
+  }
+
+  private def tables(join: Join) =
+    Tables.described(join.left) + " ⋈ " + Tables.described(join.right)
+
+  private def record(
+      session: Sessions.Classic,
+      join: Join,
+      state: JoinState,
+      of: AskedSelection,
+      outcome: Reason
+  ): Unit = FailOpen("record", ()) {
+    val now = Some((of.key, outcome))
+    if (state.selection.recorded != now) {
+      state.selection.recorded = now
+      val subject = Subject(
+        s"join ${state.id}",
+        s"${state.id}-selection-${of.number}",
+        joinId = Some(state.id),
+        tables = Some(tables(join)),
+        sparkAnswer = of.spark.map(s => point.show(s.row)),
+        sparkStrategy = of.sparkStrategy
+      )
+      val executionId = QueryFacts.executionId(session.sparkContext)
+      DecisionRecord.write(session, point, executionId, subject, of.asked, (outcome, None))
+    }
+  }
+}
