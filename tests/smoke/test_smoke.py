@@ -19,31 +19,53 @@ import json, re, sys
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
-spark.range(5000).selectExpr("id % 1000 AS k", "id AS v").write.parquet("left")
+spark.range(0, 5000, 1, 4).selectExpr("id % 1000 AS k", "id AS v").write.parquet("left")
 spark.range(1000).selectExpr("id AS k", "id * 2 AS w").write.parquet("right")
-for name in ("left", "right"):
+spark.range(500).selectExpr("id AS k", "id * 3 AS u").write.parquet("third")
+for name in ("left", "right", "third"):
     spark.read.parquet(name).createOrReplaceTempView(name + "_side")
 
-def run(kind):
-    df = spark.sql(f"SELECT l.k, v, w FROM left_side l {kind} JOIN right_side r ON l.k = r.k")
+def run(kind, further=""):
+    joined = f"left_side l {kind} JOIN right_side r ON l.k = r.k"
+    df = spark.sql(f"SELECT l.k, v, w FROM {joined} {further}")
     rows = sorted(tuple(row) for row in df.collect())
     plan = df._jdf.queryExecution().executedPlan().toString().split("== Initial Plan ==")[0]
     return {"rows": rows, "plan": plan}
 
-found = {"version": spark.version, "runs": [run("INNER"), run("LEFT")]}
-if len(sys.argv) > 1:
-    columns = "join_id, policy, answer, applied, reason, fate, final_strategy"
+def decided():
+    columns = "point, join_id, policy, answer, applied, reason, detail, fate, final_strategy"
     query = f"SELECT {columns} FROM aqepilot_decisions() ORDER BY decision_id"
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    found["decisions"] = [row.asDict() for row in spark.sql(query).collect()]
+    return [row.asDict() for row in spark.sql(query).collect()]
+
+found = {"version": spark.version, "runs": [run("INNER"), run("LEFT")]}
+every = json.loads(sys.argv[1])
+if every:
+    found["decisions"] = decided()
     status = spark.sql("SELECT kind, name, value FROM aqepilot_status()").collect()
     found["status"] = [list(row) for row in status]
+    spark.conf.set("spark.aqepilot.policies", "every")
+    for point, text in every.items():
+        spark.conf.set("spark.aqepilot.policy.every." + point, text)
+found["every"] = [run("INNER"), run("LEFT"), run("INNER", "JOIN third_side t ON l.k = t.k")]
+if every:
+    found["decisions of every"] = decided()[len(found["decisions"]):]
 with open("found.json", "w") as out:
     json.dump(found, out)
 """
 HASH_THE_RIGHT = Policy(
     name="smoke", dynamic_join_selection="CASE WHEN NOT side.is_left THEN 'SHUFFLE_HASH' END"
 )
+# What changes the plan at each point.
+EVERY = {
+    "join_reorder": "-double(candidate.position)",
+    "join_selection": "'SHUFFLE_HASH'",
+    "shuffle_partitions": "7",
+    "skew_join": "named_struct('left_splits', transform(left.bytes_by_partition_id, b -> 2))",
+    "partition_coalescing": "named_struct('keep', true)",
+    "cost_evaluation": "spark.cost",
+    "dynamic_join_selection": "CASE WHEN join.type = 'LEFT OUTER' THEN 'SHUFFLE_MERGE' END",
+}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +74,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
     ours = conf.settings([HASH_THE_RIGHT], str(jars.find(pyspark.__version__)))
     ours["spark.aqepilot.strict"] = "true"
     folders = [tmp_path_factory.mktemp("plain"), tmp_path_factory.mktemp("policy")]
-    jobs = [_submit(folders[0], {}), _submit(folders[1], ours, "ask")]
+    jobs = [
+        _submit(folders[0], {}, "{}"),
+        _submit(folders[1], ours, json.dumps(EVERY)),
+    ]
     outputs = [job.communicate(timeout=180)[0] for job in jobs]
     for job, output in zip(jobs, outputs, strict=True):
         assert job.returncode == 0, output[-5000:]
@@ -68,6 +93,9 @@ def _submit(folder: Path, settings: dict[str, str], *job_words: str) -> subproce
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.autoBroadcastJoinThreshold": "-1",
+        # Each file is a map task.
+        "spark.sql.files.maxPartitionBytes": "64KB",
+        "spark.sql.files.openCostInBytes": "64KB",
         **settings,
     }
     words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
@@ -89,16 +117,19 @@ def _submit(folder: Path, settings: dict[str, str], *job_words: str) -> subproce
     )
 
 
+def _off(version: str) -> set[str]:
+    """3.5.0 lacks a hook: what needs it is off, and says so."""
+    without = {"shuffle_partitions", "skew_join", "partition_coalescing"}
+    return without if version == "3.5.0" else set()
+
+
 def test_the_jar_is_the_running_sparks(runs: tuple[dict, dict]) -> None:
     version = runs[1]["version"]
     assert version == pyspark.__version__
     spark = {name: value for kind, name, value in runs[1]["status"] if kind == "spark"}
     assert jars.minor_of(spark["built_for"]) == jars.minor_of(version) == spark["running"][:3]
     points = {name: value for kind, name, value in runs[1]["status"] if kind == "point"}
-    # 3.5.0 lacks a hook: what needs it is off, and says so.
-    off = (
-        {"shuffle_partitions", "skew_join", "partition_coalescing"} if version == "3.5.0" else set()
-    )
+    off = _off(version)
     assert set(points) == set(catalog.point_names())
     assert {name for name, value in points.items() if value != "live"} == off
     # Nothing is wrong with a job that needs none of these, not even with strict=true.
@@ -132,3 +163,21 @@ def test_the_record_says_adopted(runs: tuple[dict, dict]) -> None:
         assert decision["policy"] == "smoke"
         assert decision["answer"] == "SHUFFLE_HASH"
         assert decision["final_strategy"] == "ShuffledHashJoin BuildRight"
+
+
+def test_every_point_changes_plans_and_no_row(runs: tuple[dict, dict]) -> None:
+    plain, decided = runs
+    for before, after in zip(plain["every"], decided["every"], strict=True):
+        assert before["rows"] == after["rows"]
+        assert before["plan"] != after["plan"]
+    of_points = {point: [] for point in EVERY}
+    for decision in decided["decisions of every"]:
+        assert decision["reason"] != "INTERNAL_ERROR", decision
+        of_points[decision["point"]].append(decision)
+    live = set(EVERY) - _off(decided["version"])
+    assert {point for point, made in of_points.items() if made} == live
+    fates = {point: {d["fate"] for d in made if d["applied"]} for point, made in of_points.items()}
+    # The run-time policy takes back what the planning one did.
+    applied_only = {"cost_evaluation", "dynamic_join_selection"}
+    assert {point for point in live - applied_only if "adopted" not in fates[point]} == set(), fates
+    assert all(fates[point] for point in applied_only)
