@@ -172,7 +172,10 @@ def planning(rounds: int, warm_up: int, timed: int) -> dict[str, dict[str, list[
             "timed": max(1, timed // len(queries)),
             "rounds": rounds,
         }
-        found[what] = _submitted("plan.py", [json.dumps(work)], {}, extension=True)
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as told:
+            json.dump(work, told)
+            told.flush()
+            found[what] = _submitted("plan.py", [told.name], {}, extension=True)
     return found
 
 

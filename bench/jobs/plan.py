@@ -1,6 +1,6 @@
 """Times the planning of queries in sessions of one JVM; prints milliseconds as JSON.
 
-spark-submit plan.py <JSON: the tables' folder, queries, policies, warm_up, timed, rounds>
+spark-submit plan.py <JSON file: tables' folder, queries, policies, warm_up, timed, rounds>
 
 Sessions without the extension ("plain", "plain again"), with it but without a policy ("idle"), and
 with policies ("recipes") share one SparkContext and what the JVM has compiled: two JVMs differ by
@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 EXTENSIONS = "spark.sql.extensions"
 
-work = json.loads(sys.argv[1])
+work = json.loads(Path(sys.argv[1]).read_text("utf-8"))
 spark = SparkSession.builder.appName("bench-plan").getOrCreate()
 jvm = spark.sparkContext._jvm
 conf = spark.sparkContext._jsc.sc().conf()
