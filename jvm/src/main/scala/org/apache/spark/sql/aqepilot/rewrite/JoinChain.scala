@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
+import scala.collection.immutable.BitSet
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{
@@ -31,21 +32,36 @@ final case class JoinChain(
 
   private val outputs = relations.map(_.outputSet)
 
-  private val spanning = conditions.filter(c => !outputs.exists(c.references.subsetOf(_)))
+  /** The conditions that need several relations, and their positions. */
+  private val spanning: Seq[(Expression, BitSet)] = conditions.flatMap { c =>
+    val needed = outputs.indices.filter(i => c.references.exists(outputs(i).contains))
+    val isAnswered = c.references.forall(a => needed.exists(outputs(_).contains(a)))
+    if (needed.size > 1 && isAnswered) Some((c, BitSet(needed: _*))) else None
+  }
 
   /** The conditions that join a relation to others, of which there is none for a cross product.
     *
     * As `ReorderJoin.createOrderedJoin` has it: what a relation or the others answer alone joins nothing.
     */
-  def connecting(joined: Seq[Int], next: Int): Seq[Expression] = {
-    val there = AttributeSet.fromAttributeSets(joined.map(outputs))
-    val both = there ++ outputs(next)
-    spanning.filter(c => c.references.subsetOf(both) && !c.references.subsetOf(there))
+  def connecting(joined: Seq[Int], next: Int): Seq[Expression] =
+    connecting(BitSet(joined: _*), next)
+
+  private def connecting(joined: BitSet, next: Int): Seq[Expression] =
+    spanning.collect { case (c, of) if of(next) && of.subsetOf(joined + next) => c }
+
+  /** Of some relations those that a condition joins to others. */
+  def connected(joined: Seq[Int], rest: Seq[Int]): Seq[Int] = {
+    val there = BitSet(joined: _*)
+    rest.filter(next =>
+      spanning.exists { case (_, of) => of(next) && of.subsetOf(there + next) }
+    )
   }
 
   /** How many joins of an order have no condition. */
-  def crossProducts(order: Seq[Int]): Int =
-    (1 until order.size).count(i => connecting(order.take(i), order(i)).isEmpty)
+  def crossProducts(order: Seq[Int]): Int = {
+    val before = order.scanLeft(BitSet.empty)(_ + _)
+    order.zip(before).tail.count { case (next, joined) => connecting(joined, next).isEmpty }
+  }
 
   lazy val sparkCrossProducts: Int = crossProducts(relations.indices)
 

@@ -108,7 +108,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
   ): Either[EvaluationFailure, Any] = {
     @tailrec def ordered(joined: Seq[Int]): Either[EvaluationFailure, Any] = {
       val rest = chain.relations.indices.diff(joined)
-      val connected = rest.filter(chain.connecting(joined, _).nonEmpty)
+      val connected = chain.connected(joined, rest)
       val candidates = if (joined.isEmpty || connected.isEmpty) rest else connected
       if (rest.isEmpty) Right(new GenericArrayData(joined.toArray[Any]))
       else if (candidates.size == 1 && joined.nonEmpty) ordered(joined :+ candidates.head)
@@ -118,13 +118,12 @@ object ReorderJoins extends Rule[LogicalPlan] {
           candidates.iterator.map(c => (c, policy.eval(facts.row(c, joined, joinedRow))))
         var best: (Int, Double) = null
         var otherwise: Option[Either[EvaluationFailure, Any]] = None
-        while (otherwise.isEmpty && scores.hasNext) {
+        while (otherwise.isEmpty && scores.hasNext)
           scores.next() match {
             case (c, Right(score: Double)) if JoinReorderPoint.isScore(score) =>
               if (best == null || score < best._2) best = (c, score)
             case (_, none) => otherwise = Some(none)
           }
-        }
         otherwise match {
           case Some(none) => none
           case None       => ordered(joined :+ best._1)
