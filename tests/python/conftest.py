@@ -44,7 +44,7 @@ def _spark_context(
         | submitting.QUICK
         | plans.METADATA_IN_FULL
         | {
-            "spark.driver.memory": "1g",
+            "spark.driver.memory": "2g",
             "spark.jars": str(spark_jar),
             "spark.sql.extensions": submitting.EXTENSION,
             "spark.sql.warehouse.dir": str(folder / "warehouse"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from hypothesis import strategies as st
@@ -18,17 +19,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 
+# How many sets of policies an example has; one is what a failing example shrinks to.
+SETS = [1, *[4] * 9]
+
+
 class Example(NamedTuple):
-    """A query, the session settings under which it runs, and policies."""
+    """A query, the session settings under which it runs, and policies: each set is a run of its own."""
 
     query: Query
     settings: dict[str, str]
-    policies: dict[str, str]
+    policies: list[dict[str, str]]
 
     def __repr__(self) -> str:
-        """The example as statements for spark-sql; the query is in plain Spark without the last."""
-        settings = self.settings | self.policies
-        lines = [f"SET {key}={value};" for key, value in sorted(settings.items())]
+        """The example as statements for spark-sql; the query is in plain Spark without policies."""
+        lines = [f"SET {key}={value};" for key, value in sorted(self.settings.items())]
+        for number, policies in enumerate(self.policies, 1):
+            lines.append(f"-- policies {number} of {len(self.policies)}")
+            lines += [f"SET {key}={value};" for key, value in sorted(policies.items())]
         if self.query.cached:
             lines.append(f"CACHE LAZY TABLE cached AS {self.query.cached};")
         lines.append(f"-- {self.query.action}")
@@ -38,8 +45,11 @@ class Example(NamedTuple):
 @st.composite
 def examples(draw: st.DrawFn) -> Example:
     """Draws an example."""
+    sets = draw(st.sampled_from(SETS))
     return Example(
-        draw(fuzz_queries.queries()), draw(fuzz_policies.settings()), draw(fuzz_policies.policies())
+        draw(fuzz_queries.queries()),
+        draw(fuzz_policies.settings()),
+        [draw(fuzz_policies.policies()) for _ in range(sets)],
     )
 
 
@@ -58,7 +68,8 @@ class Tally:
     """What happened over all examples.
 
     Attributes:
-        examples: Those compared.
+        examples: Runs with policies that were compared.
+        queries: How many queries they are runs of.
         rejected: Those that plain Spark could not run, by its error, or whose rows it does not
             define.
         decisions: By decision point and reason.
@@ -67,16 +78,17 @@ class Tally:
 
     def __init__(self) -> None:
         self.examples = 0
+        self.queries = 0
         self.rejected: Counter[str] = Counter()
         self.decisions: Counter[tuple[str, str]] = Counter()
         self.fates: Counter[tuple[str, str | None]] = Counter()
         self.rows = 0
 
-    def add(self, decisions: list[Row], rows: int) -> None:
+    def add(self, run: Decided) -> None:
         self.examples += 1
-        self.rows += rows
-        self.decisions.update((d.point, d.reason) for d in decisions)
-        self.fates.update((d.point, d.fate) for d in decisions if d.applied)
+        self.rows += run.rows
+        self.decisions.update((d.point, d.reason) for d in run.decisions)
+        self.fates.update((d.point, d.fate) for d in run.decisions if d.applied)
 
     def asked(self, point: str) -> int:
         return sum(count for (of, _), count in self.decisions.items() if of == point)
@@ -90,7 +102,8 @@ class Tally:
     def __str__(self) -> str:
         rejected = sum(self.rejected.values())
         lines = [
-            f"{self.examples} examples, {self.rows} rows; {rejected} left out",
+            f"{self.examples} examples of {self.queries} queries, {self.rows} rows;"
+            f" {rejected} queries left out",
             *(f"  {count} x {error}" for error, count in self.rejected.most_common()),
         ]
         for point in fuzz_policies.POINTS:
@@ -104,40 +117,53 @@ class Tally:
         return "\n".join(lines)
 
 
+class Decided(NamedTuple):
+    """The decisions of a run, and how many rows it gave."""
+
+    decisions: list[Row]
+    rows: int
+
+
 class UndefinedError(Exception):
     """Plain Spark fails on the example, or gives other rows each time."""
 
 
-def check(spark: SparkSession, example: Example) -> tuple[list[Row], int]:
-    """Fails unless the example's rows are the same without and with policies.
+def check(new_session: Callable[[], SparkSession], example: Example) -> Iterator[Decided]:
+    """Fails unless the example's rows are the same without and with each set of policies.
 
-    Returns:
-        The decisions, and how many rows there were.
+    Yields:
+        For each set, what was decided.
 
     Raises:
         UndefinedError: The example says nothing.
     """
-    for key, value in example.settings.items():
-        spark.conf.set(key, value)
+    spark = _session(new_session, example.settings)
     try:
         expected = _plain(spark, example)
     except Exception as error:
         raise UndefinedError(_shortly(error)) from error
     before = _problems(spark)
-    for key, value in example.policies.items():
+    for policies in example.policies:
+        spark = _session(new_session, example.settings | policies)
+        actual = _rows(spark, example.query)
+        try:
+            assert_same_rows(actual, expected, ordered=example.query.is_ordered)
+        except AssertionError as error:
+            if _is_undefined(spark, example, expected):
+                raise UndefinedError("other rows in each run of plain Spark") from error
+            raise
+        decisions = spark.sql("SELECT * FROM aqepilot_decisions()").collect()
+        faults = [d for d in decisions if d.reason == "INTERNAL_ERROR"]
+        assert not faults, [(d.point, d.detail) for d in faults]
+        assert _problems(spark) == before
+        yield Decided(decisions, len(actual))
+
+
+def _session(new_session: Callable[[], SparkSession], settings: dict[str, str]) -> SparkSession:
+    spark = new_session()
+    for key, value in settings.items():
         spark.conf.set(key, value)
-    actual = _rows(spark, example.query)
-    try:
-        assert_same_rows(actual, expected, ordered=example.query.is_ordered)
-    except AssertionError as error:
-        if _is_undefined(spark, example, expected):
-            raise UndefinedError("other rows in each run of plain Spark") from error
-        raise
-    decisions = spark.sql("SELECT * FROM aqepilot_decisions()").collect()
-    faults = [d for d in decisions if d.reason == "INTERNAL_ERROR"]
-    assert not faults, [(d.point, d.detail) for d in faults]
-    assert _problems(spark) == before
-    return decisions, len(actual)
+    return spark
 
 
 def _plain(spark: SparkSession, example: Example) -> list[Row]:

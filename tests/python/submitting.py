@@ -24,11 +24,16 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.warehouse.dir": "spark-warehouse",
 }
-# Else much of the time goes into compiling what runs a few times, and into keeping and counting
-# hundreds of queries for Spark's UI.
+# Else much of the time goes into compiling what runs a few times, into keeping and counting
+# hundreds of queries for Spark's UI, and into zeroing and collecting buffers for many more rows than
+# these: a page alone, one or more for each sort, hash table and aggregation, is 16 MB by default.
 QUICK = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
     " -XX:+UseSerialGC",
+    "spark.buffer.pageSize": "256k",
+    "spark.shuffle.file.buffer": "4k",
+    "spark.io.compression.lz4.blockSize": "4k",
+    "spark.sql.parquet.columnarReaderBatchSize": "512",
     "spark.sql.ui.retainedExecutions": "100",
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",

@@ -34,6 +34,8 @@ final class DecisionRing(maxBytes: Long) {
     evict()
   }
 
+  def hasFacts(factsId: String): Boolean = synchronized(facts.containsKey(factsId))
+
   def settle(fates: Seq[AqePilotFate]): Int = synchronized {
     for (fate <- fates; entry <- Option(byId.get(fate.decisionId)) if entry.fate.isEmpty) {
       entry.fate = Some(fate)

@@ -6,11 +6,9 @@ import java.util.Base64
 import java.util.zip.{Deflater, DeflaterOutputStream}
 
 import com.fasterxml.jackson.core.{JsonFactory, JsonGenerator}
-import org.apache.spark.sql.aqepilot.log.Redaction
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.sql.catalyst.util.ArrayData
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
@@ -25,12 +23,9 @@ object FactsJson {
   private val factory = new JsonFactory
 
   /** The row as a JSON object: unknown is null, so are NaN and the infinities (JSON has no word for
-    * them); texts are redacted by the session's pattern; an array of more than [[PlainLongs]] longs
+    * them); texts are redacted; an array of more than [[PlainLongs]] longs
     * is `{"packed": "int64-le+zlib+base64", "n": 2000, "data": "..."}`.
     */
-  def write(facts: InternalRow, schema: StructType): String =
-    write(facts, schema, Redaction.ofTexts(SQLConf.get))
-
   def write(facts: InternalRow, schema: StructType, redact: String => String): String =
     write(facts, schema, redact, nulls = true)
 

@@ -49,7 +49,7 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
       Some("left"),
       Some("a ⋈ b"),
       s"facts$id",
-      Some("{}"),
+      None,
       Some("sales"),
       Some("0123456789ab"),
       "enforce",
@@ -63,7 +63,12 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
       Some("join 1, left side")
     )
 
+  implicit private class Deciding(log: DecisionLog) {
+    def decide(e: AqePilotDecision, facts: String = "{}"): Unit = log.decided(e, Some(_ => facts))
+  }
+
   private def events[T <: SparkListenerEvent](kind: Class[T]): Seq[T] = {
+    DecisionLog.get(sc).decisions(None)
     sc.listenerBus.waitUntilEmpty()
     seen.toArray.toSeq.filter(kind.isInstance).map(kind.cast)
   }
@@ -75,7 +80,7 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     val strategy = new org.apache.spark.sql.execution.SparkStrategy {
       override def apply(p: org.apache.spark.sql.catalyst.plans.logical.LogicalPlan) = {
         val execution = Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).map(_.toLong)
-        if (p.children.nonEmpty) record.decided(decision(record.nextDecisionId(), execution))
+        if (p.children.nonEmpty) record.decide(decision(record.nextDecisionId(), execution))
         Nil
       }
     }
@@ -152,15 +157,14 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   test("facts are in the event log once per execution, and in every decision of the live view") {
     val log = start()
     for (execution <- Seq(Some(1L), Some(2L), None); i <- 1 to 3)
-      log.decided(decision(i, execution).copy(factsId = "same", facts = Some("{\"a\":1}")))
+      log.decide(decision(i, execution).copy(factsId = "same"), "{\"a\":1}")
     assert(decided.map(_.facts.isDefined) == Seq.fill(3)(Seq(true, false, false)).flatten)
     assert(log.decisions(None).forall(_._1.facts.contains("{\"a\":1}")))
-    assert(log.hasFacts(Some(1), "same") && !log.hasFacts(Some(3), "same"))
   }
 
   test("texts are redacted before they are posted or kept") {
     val log = start("spark.sql.redaction.string.regex" -> "secret[0-9]+")
-    log.decided(decision(1, None).copy(
+    log.decide(decision(1, None).copy(
       tables = Some("t_secret1"),
       detail = Some("x secret2"),
       answer = Some("secret3")
@@ -212,8 +216,8 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   test("decisions count by point and reason, in Spark's metrics system as here") {
     val log = start()
-    (1 to 3).foreach(i => log.decided(decision(i, None)))
-    log.decided(decision(4, None).copy(reason = "USER_HINT"))
+    (1 to 3).foreach(i => log.decide(decision(i, None)))
+    log.decide(decision(4, None).copy(reason = "USER_HINT"))
     log.failed("p")
     val counters = log.counters.toMap
     assert(counters("decisions.p.APPLIED") == 3 && counters("decisions.p.USER_HINT") == 1)
@@ -231,23 +235,23 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   test("a SparkContext has one log, the next one has its own") {
     val first = start()
     assert((DecisionLog.get(sc) eq first) && DecisionLog.getActive.contains(first))
-    first.decided(decision(1, None))
+    first.decide(decision(1, None))
     spark.stop()
     assert(DecisionLog.getActive.isEmpty)
     assert(first.decisions(None).size == 1)
-    first.decided(decision(2, None))
+    first.decide(decision(2, None))
     val second = start()
     assert((second ne first) && second.decisions(None).isEmpty)
   }
 
   test("the ring's bytes are a setting, a bad one is the default, evictions are counted") {
     val log = start("spark.aqepilot.decisions.ring_bytes" -> "20k")
-    (1 to 200).foreach(i => log.decided(decision(i, None)))
+    (1 to 200).foreach(i => log.decide(decision(i, None)))
     val kept = log.decisions(None).size
     assert(kept > 5 && kept < 100 && log.counters.toMap.apply("dropped.ring") == 200 - kept)
     spark.stop()
     val other = start("spark.aqepilot.decisions.ring_bytes" -> "lots")
-    (1 to 200).foreach(i => other.decided(decision(i, None)))
+    (1 to 200).foreach(i => other.decide(decision(i, None)))
     assert(
       other.decisions(None).size == 200 && other.counters.toMap.apply("errors.ring_bytes") == 1
     )
@@ -260,7 +264,7 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     DecisionLog.readFatesWith { (_, _) => stuck.countDown(); go.await(20, TimeUnit.SECONDS); Nil }
     decidingAtPlanning(log)(spark.range(1, 5, 1, 1).groupBy().count().collect())
     assert(stuck.await(20, TimeUnit.SECONDS))
-    (1 to 100).foreach(i => log.decided(decision(i, None)))
+    (1 to 100).foreach(i => log.decide(decision(i, None)))
     val waited = System.nanoTime()
     log.decisions(None)
     assert(System.nanoTime() - waited < 4L * 1000 * 1000 * 1000)
@@ -272,10 +276,10 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   test("executions that never end are forgotten, the oldest first, and counted") {
     val log = start()
-    (1 to QueryRecorder.MaxQueries + 50).foreach(i => log.decided(decision(i, Some(1000000L + i))))
+    (1 to QueryRecorder.MaxQueries + 50).foreach(i => log.decide(decision(i, Some(1000000L + i))))
     assert(log.counters.toMap.apply("dropped.queries") == 50)
     val many = QueryRecorder.MaxDecisions
-    (1 to many).foreach(i => log.decided(decision(i, Some(5000000L))))
+    (1 to many).foreach(i => log.decide(decision(i, Some(5000000L))))
     assert(log.counters.toMap.apply("dropped.queries") == 50 + QueryRecorder.MaxQueries - 1 + 1)
   }
 

@@ -33,9 +33,11 @@ final class DecisionLog private (sc: SparkContext) {
       sc.conf.getSizeAsBytes(RingBytesKey, s"${DefaultRingBytes}b")
     )
   )
-  private val recorder = new QueryRecorder(postLast, settle, ring.claim, droppedEvents, failOpen)
+  private val later = new Later("aqepilot-record")
+  private val recorder =
+    new QueryRecorder(postLast, settle, ring.claim, later, droppedEvents, failOpen)
 
-  // Which facts are in the event log already, by execution; the oldest are forgotten.
+  // Which facts are in the event log already, by execution; the oldest are forgotten. Used by `later`.
   private val factsLogged = Collections.newSetFromMap(
     new LinkedHashMap[(Option[Long], String), java.lang.Boolean] {
       override def removeEldestEntry(e: Map.Entry[(Option[Long], String), java.lang.Boolean]) =
@@ -59,25 +61,28 @@ final class DecisionLog private (sc: SparkContext) {
     sc.listenerBus.post(Redaction.policy(e, sc.conf, Redaction.ofTexts(SQLConf.get)))
   }
 
-  /** In the thread of the session: its redaction pattern holds (facts were redacted when they were
-    * written). Facts that this execution has logged already are left out of the event; in the live
-    * view every decision has its facts.
+  /** In the thread of the session: its redaction pattern holds. What takes time is done [[Later]].
+    * Facts that this execution has logged already are left out of the event; in the live view every
+    * decision has its facts.
+    *
+    * @param facts
+    *   writes them as JSON, redacted by what it is given
     */
-  def decided(e: AqePilotDecision): Unit = failOpen("decided", ()) {
-    source.decided(e.point, e.reason, e.askedMicros)
-    val redact = Redaction.ofTexts(SQLConf.get)
-    val decision = Redaction.decision(e, redact)
-    recorder.decided(decision.copy(facts = None), redact)
-    evicted.inc(ring.add(decision).toLong)
-    val again = decision.facts.isDefined && !factsLogged.synchronized(
-      factsLogged.add((e.executionId, e.factsId))
-    )
-    sc.listenerBus.post(if (again) decision.copy(facts = None) else decision)
-  }
-
-  /** Whether `facts` may be left out of a decision: saves writing them as JSON. */
-  def hasFacts(executionId: Option[Long], factsId: String): Boolean =
-    factsLogged.synchronized(factsLogged.contains((executionId, factsId)))
+  def decided(e: AqePilotDecision, facts: Option[(String => String) => String]): Unit =
+    failOpen("decided", ()) {
+      source.decided(e.point, e.reason, e.askedMicros)
+      val redact = Redaction.ofTexts(SQLConf.get)
+      val decision = Redaction.decision(e, redact)
+      recorder.decided(decision, redact)
+      later(failOpen("decided", ()) {
+        val isLogged = !factsLogged.add((e.executionId, e.factsId))
+        val withFacts =
+          if (isLogged && ring.hasFacts(e.factsId)) decision
+          else decision.copy(facts = facts.map(_(redact)))
+        evicted.inc(ring.add(withFacts).toLong)
+        postLast(if (isLogged) decision else withFacts)
+      })
+    }
 
   /** Counts a fault of ours that was swallowed at a decision point. */
   def failed(point: String): Unit = source.failed(point)
@@ -89,6 +94,7 @@ final class DecisionLog private (sc: SparkContext) {
     */
   def decisions(sessionId: Option[String]): Seq[(AqePilotDecision, Option[AqePilotFate])] =
     failOpen("decisions", Seq.empty[(AqePilotDecision, Option[AqePilotFate])]) {
+      later.finish()
       if (listening && !sc.isStopped) {
         val barrier = new Barrier
         sc.listenerBus.post(barrier)
@@ -99,7 +105,10 @@ final class DecisionLog private (sc: SparkContext) {
 
   /** The counters of the metrics source, by name. */
   def counters: Seq[(String, Long)] =
-    failOpen("counters", Seq.empty[(String, Long)])(source.values)
+    failOpen("counters", Seq.empty[(String, Long)]) {
+      later.finish()
+      source.values
+    }
 
   /** A job's last query often closes while the application stops: Spark's bus takes no more events
     * then, but waits for our queue before it closes the event log.

@@ -48,7 +48,7 @@ object DecisionRecord {
       outcome: (Reason, Option[String]) = (Reason.Applied, None)
   ): Unit = {
     val log = DecisionLog.get(session.sparkContext)
-    lazy val json = FactsJson.write(asked.facts, point.facts)
+    val json = (redact: String => String) => FactsJson.write(asked.facts, point.facts, redact)
     val fingerprint = new FactsRow(point.facts, asked.facts).string("query.fingerprint")
     val enforced = asked.enforced.map(_._1)
 
@@ -64,7 +64,6 @@ object DecisionRecord {
         side = subject.side,
         tables = subject.tables,
         factsId = subject.factsId,
-        facts = Some(json),
         policy = answer.map(_.policy.name),
         revision = answer.map(_.policy.revision),
         mode = answer.fold(Mode.Enforce.name)(_.policy.mode.name),
@@ -79,8 +78,8 @@ object DecisionRecord {
       )
     }
 
-    if (asked.verdicts.isEmpty) log.decided(event(None, Verdict(None, Reason.NullAnswer)))
-    else asked.verdicts.foreach { case (a, v) => log.decided(event(Some(a), v)) }
+    if (asked.verdicts.isEmpty) log.decided(event(None, Verdict(None, Reason.NullAnswer)), Some(json))
+    else asked.verdicts.foreach { case (a, v) => log.decided(event(Some(a), v), Some(json)) }
   }
 
   /** Keeps a fault of ours at a point away from the query, which goes on with `otherwise`, and records it. */
@@ -110,7 +109,8 @@ object DecisionRecord {
         .get(session.sparkContext)
         .decided(
           blank(session, point, executionId)
-            .copy(tables = tables, reason = reason.code, detail = Some(detail))
+            .copy(tables = tables, reason = reason.code, detail = Some(detail)),
+          None
         )
     }
   }

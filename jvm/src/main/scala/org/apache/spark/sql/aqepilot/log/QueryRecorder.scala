@@ -24,6 +24,7 @@ final private[log] class QueryRecorder(
     post: SparkListenerEvent => Unit,
     settle: Seq[AqePilotFate] => Unit,
     claim: (Seq[Long], Long, Option[String]) => Unit,
+    decisionsInHand: Later,
     droppedEvents: => Long,
     failOpen: FailOpen
 ) extends SparkListener {
@@ -69,6 +70,9 @@ final private[log] class QueryRecorder(
     synchronized(queryOfStage.get(end.stageId).foreach(_.tasks.add(end)))
   }
 
+  override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
+    failOpen("application_end", ())(decisionsInHand.close())
+
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case barrier: Barrier                      => barrier.passed.countDown()
     case start: SparkListenerSQLExecutionStart => failOpen("query_start", ()) {
@@ -103,6 +107,7 @@ final private[log] class QueryRecorder(
   ): Unit = {
     val error = end.errorMessage.filter(_.nonEmpty)
     val decisions = claimed ++ query.decisions
+    failOpen("decided", ())(decisionsInHand.finish())
     val fates = if (error.isEmpty) readFates(decisions, end) else Nil
     failOpen("settle", ())(settle(fates))
     val fingerprint = decisions.flatMap(_.fingerprint).headOption.orElse(
