@@ -95,6 +95,29 @@ def test_where_spark_reads_locally_nothing_is_left_to_split(
     assert json.loads(decision.facts)["join"]["is_read_locally"] is True
 
 
+def test_a_join_is_asked_about_while_a_shuffle_of_another_still_runs(
+    skewed_tables: SparkSession, executed: Run, plain: Any
+) -> None:
+    """Found by the fuzz: what Spark would read locally was looked for in the running shuffle, too."""
+    spark = skewed_tables
+    skewed.settings(spark, skewed.OFF, BROADCASTS)
+    slow = (
+        "SELECT /*+ REPARTITION(k) */ id AS k,"
+        " java_method('java.lang.Thread', 'sleep', 700L) AS v FROM range(0, 3, 1, 1)"
+    )
+    sql = (
+        f"{INNER} UNION ALL"
+        f" SELECT /*+ BROADCAST(d) */ s.k, s.v, CAST(d.x AS STRING) FROM ({slow}) s"
+        " JOIN d ON d.k = s.k"
+    )
+    with plain(spark):
+        before = executed(spark.sql(sql))
+    enforce(spark, in_three("left"))
+    after = executed(spark.sql(sql))
+    assert_same_rows(after.rows, before.rows)
+    assert {d.reason for d in decisions(spark)} == {"LOCAL_READ_ALREADY_SPLITS"}
+
+
 def test_it_is_split_below_a_join_that_forbids_local_reads(
     skewed_tables: SparkSession, executed: Run, plain: Any
 ) -> None:

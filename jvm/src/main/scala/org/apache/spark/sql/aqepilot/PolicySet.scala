@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 import java.util.Collections
+import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.BooleanType
@@ -79,9 +80,8 @@ object PolicySet {
     if (listed.isEmpty) empty
     else {
       val names = AqePilotConf.splitNames(listed)
-      val key =
-        (AqePilotConf.Mode.key +: names.flatMap(policyKeys)).map(conf.getConfString(_, null))
-      val texts = listed +: key
+      val texts = listed +: conf.getConfString(AqePilotConf.Mode.key, null) +:
+        names.flatMap(keysOf).map(conf.getConfString(_, null))
       val known = cache.get(texts)
       if (known != null) known
       else {
@@ -92,8 +92,13 @@ object PolicySet {
     }
   }
 
-  private def policyKeys(name: String): Seq[String] =
-    (DecisionPoints.names ++ Seq("when", "mode")).map(AqePilotConf.PolicyPrefix + name + "." + _)
+  private val parts = DecisionPoints.names ++ Seq("when", "mode")
+  private val keys = new ConcurrentHashMap[String, Seq[String]]
+
+  private def keysOf(name: String): Seq[String] = {
+    if (keys.size > MaxSets) keys.clear()
+    keys.computeIfAbsent(name, _ => parts.map(AqePilotConf.PolicyPrefix + name + "." + _))
+  }
 
   /** First 12 hex digits of the SHA-256 of a policy's text and its `when`. */
   def revision(text: String, when: Option[String]): String =

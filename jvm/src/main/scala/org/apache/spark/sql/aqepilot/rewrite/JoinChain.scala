@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.{
   And,
   Attribute,
   AttributeSet,
+  ExprId,
   Expression,
   PredicateHelper
 }
@@ -30,13 +31,14 @@ final case class JoinChain(
     conditions: Seq[Expression]
 ) extends PredicateHelper {
 
-  private val outputs = relations.map(_.outputSet)
-
   /** The conditions that need several relations, and their positions. */
-  private val spanning: Seq[(Expression, BitSet)] = conditions.flatMap { c =>
-    val needed = outputs.indices.filter(i => c.references.exists(outputs(i).contains))
-    val isAnswered = c.references.forall(a => needed.exists(outputs(_).contains(a)))
-    if (needed.size > 1 && isAnswered) Some((c, BitSet(needed: _*))) else None
+  private lazy val spanning: Seq[(Expression, BitSet)] = {
+    val position = mutable.HashMap.empty[ExprId, Int]
+    for ((relation, i) <- relations.zipWithIndex; a <- relation.output) position.put(a.exprId, i)
+    conditions.flatMap { c =>
+      val needed = c.references.iterator.map(a => position.get(a.exprId)).toSet
+      if (needed.size > 1 && !needed(None)) Some((c, BitSet(needed.flatten.toSeq: _*))) else None
+    }
   }
 
   /** The conditions that join a relation to others, of which there is none for a cross product.
@@ -70,7 +72,7 @@ final case class JoinChain(
     var left = conditions
     var plan = relations(order.head)
     order.tail.foreach { next =>
-      val refs = plan.outputSet ++ outputs(next)
+      val refs = plan.outputSet ++ relations(next).outputSet
       val (here, others) =
         left.partition(c => c.references.subsetOf(refs) && canEvaluateWithinJoin(c))
       val joinType: InnerLike = if (here.isEmpty) Cross else Inner

@@ -51,8 +51,11 @@ object ReorderJoins extends Rule[LogicalPlan] {
       case Some(chain) =>
         val inner = chain.relations.map(reordered(session, set, _))
         val isChanged = inner.zip(chain.relations).exists { case (a, b) => a ne b }
-        val now = if (isChanged) replaced(plan, chain.relations.zip(inner)) else plan
-        decided(session, set, chain.copy(top = now, relations = inner))
+        val now =
+          if (isChanged)
+            chain.copy(top = replaced(plan, chain.relations.zip(inner)), relations = inner)
+          else chain
+        decided(session, set, now)
       case None => plan.mapChildren(reordered(session, set, _))
     }
 
@@ -84,7 +87,8 @@ object ReorderJoins extends Rule[LogicalPlan] {
       order: Seq[Int],
       id: Long,
       conf: SQLConf
-  ): LogicalPlan = {
+  ): LogicalPlan = if (order == chain.relations.indices) chain.top
+  else {
     val hint =
       if (conf.cboEnabled && conf.joinReorderEnabled) JoinHint(Some(HintInfo()), None)
       else JoinHint.NONE
@@ -93,9 +97,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
       hint,
       (join: Join, position) => join.setTagValue(tag, Array(id, position.toLong))
     )
-    if (order == chain.relations.indices) chain.top
-    else if (plan.output == chain.top.output) plan
-    else Project(chain.top.output, plan)
+    if (plan.output == chain.top.output) plan else Project(chain.top.output, plan)
   }
 
   /** The order by a policy's scores: each time the connected relation with the lowest, the first of several;
