@@ -64,7 +64,7 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     )
 
   implicit private class Deciding(log: DecisionLog) {
-    def decide(e: AqePilotDecision, facts: String = "{}"): Unit = log.decided(e, Some(_ => facts))
+    def decide(e: AqePilotDecision, facts: String = "{}"): Unit = log.decided(Seq(e), _ => facts)
   }
 
   private def events[T <: SparkListenerEvent](kind: Class[T]): Seq[T] = {

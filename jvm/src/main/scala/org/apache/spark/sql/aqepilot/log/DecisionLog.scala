@@ -61,28 +61,37 @@ final class DecisionLog private (sc: SparkContext) {
     sc.listenerBus.post(Redaction.policy(e, sc.conf, Redaction.ofTexts(SQLConf.get)))
   }
 
-  /** In the thread of the session: its redaction pattern holds. What takes time is done [[Later]].
-    * Facts that this execution has logged already are left out of the event; in the live view every
-    * decision has its facts.
+  /** In the thread of the session: its redaction pattern holds. All else is done [[Later]], and so
+    * what `decisions` reads must not change any more. Facts that an execution has logged already are
+    * left out of its events; in the live view every decision has its facts.
     *
     * @param facts
     *   writes them as JSON, redacted by what it is given
     */
-  def decided(e: AqePilotDecision, facts: Option[(String => String) => String]): Unit =
+  def decided(decisions: => Seq[AqePilotDecision], facts: (String => String) => String): Unit =
     failOpen("decided", ()) {
-      source.decided(e.point, e.reason, e.askedMicros)
       val redact = Redaction.ofTexts(SQLConf.get)
-      val decision = Redaction.decision(e, redact)
-      recorder.decided(decision, redact)
-      later(failOpen("decided", ()) {
-        val isLogged = !factsLogged.add((e.executionId, e.factsId))
-        val withFacts =
-          if (isLogged && ring.hasFacts(e.factsId)) decision
-          else decision.copy(facts = facts.map(_(redact)))
-        evicted.inc(ring.add(withFacts).toLong)
-        postLast(if (isLogged) decision else withFacts)
-      })
+      later(failOpen("decided", ())(decisions.foreach(write(_, facts, redact))))
     }
+
+  /** A decision without facts: nobody was asked. */
+  def undecided(decision: => AqePilotDecision): Unit = decided(Seq(decision), _ => null)
+
+  private def write(
+      e: AqePilotDecision,
+      facts: (String => String) => String,
+      redact: String => String
+  ): Unit = {
+    source.decided(e.point, e.reason, e.askedMicros)
+    val decision = Redaction.decision(e, redact)
+    recorder.decided(decision, redact)
+    val isLogged = !factsLogged.add((e.executionId, e.factsId))
+    val withFacts =
+      if (isLogged && ring.hasFacts(e.factsId)) decision
+      else decision.copy(facts = Option(facts(redact)))
+    evicted.inc(ring.add(withFacts).toLong)
+    postLast(if (isLogged) decision else withFacts)
+  }
 
   /** Counts a fault of ours that was swallowed at a decision point. */
   def failed(point: String): Unit = source.failed(point)

@@ -36,6 +36,8 @@ object DecisionRecord {
 
   /** One event for each policy that answered, or one that says that none did.
     *
+    * @param subject
+    *   computed later: by what does not change any more
     * @param outcome
     *   what became of the decision to carry out when it was put into the plan
     */
@@ -43,14 +45,15 @@ object DecisionRecord {
       session: Sessions.Classic,
       point: DecisionPoint,
       executionId: Option[Long],
-      subject: Subject,
+      subject: => Subject,
       asked: Asked,
       outcome: (Reason, Option[String]) = (Reason.Applied, None)
   ): Unit = {
     val log = DecisionLog.get(session.sparkContext)
-    val json = (redact: String => String) => FactsJson.write(asked.facts, point.facts, redact)
-    val fingerprint = new FactsRow(point.facts, asked.facts).string("query.fingerprint")
-    val enforced = asked.enforced.map(_._1)
+    val draft = blank(session, point, executionId)
+    lazy val about = subject
+    lazy val fingerprint = new FactsRow(point.facts, asked.facts).string("query.fingerprint")
+    lazy val enforced = asked.enforced.map(_._1)
 
     def event(answer: Option[PolicyAnswer], verdict: Verdict): AqePilotDecision = {
       val shadow = answer.exists(_.policy.mode == Mode.Shadow)
@@ -58,28 +61,32 @@ object DecisionRecord {
         if (shadow && verdict.decision.isDefined) (Reason.Shadow, verdict.detail)
         else if (answer.isDefined && answer == enforced) outcome
         else (verdict.reason, verdict.detail)
-      blank(session, point, executionId).copy(
+      draft.copy(
+        decisionId = log.nextDecisionId(),
         fingerprint = fingerprint,
-        joinId = subject.joinId,
-        side = subject.side,
-        tables = subject.tables,
-        factsId = subject.factsId,
+        joinId = about.joinId,
+        side = about.side,
+        tables = about.tables,
+        factsId = about.factsId,
         policy = answer.map(_.policy.name),
         revision = answer.map(_.policy.revision),
         mode = answer.fold(Mode.Enforce.name)(_.policy.mode.name),
         answer = answer.flatMap(_.value.toOption).map(point.show(_).take(MaxAnswerChars)),
-        sparkAnswer = subject.sparkAnswer,
-        sparkStrategy = subject.sparkStrategy,
+        sparkAnswer = about.sparkAnswer,
+        sparkStrategy = about.sparkStrategy,
         applied = reason == Reason.Applied,
         reason = reason.code,
         detail = detail,
         askedMicros = asked.micros,
-        subject = Some(subject.name)
+        subject = Some(about.name)
       )
     }
 
-    if (asked.verdicts.isEmpty) log.decided(event(None, Verdict(None, Reason.NullAnswer)), Some(json))
-    else asked.verdicts.foreach { case (a, v) => log.decided(event(Some(a), v), Some(json)) }
+    log.decided(
+      if (asked.verdicts.isEmpty) Seq(event(None, Verdict(None, Reason.NullAnswer)))
+      else asked.verdicts.map { case (answer, verdict) => event(Some(answer), verdict) },
+      FactsJson.write(asked.facts, point.facts, _)
+    )
   }
 
   /** Keeps a fault of ours at a point away from the query, which goes on with `otherwise`, and records it. */
@@ -105,13 +112,15 @@ object DecisionRecord {
     if (told.size > 10000) told.clear()
     val app = session.sparkContext.applicationId
     if (told.add((app, executionId.getOrElse(-1L), point.name, reason.code))) {
-      DecisionLog
-        .get(session.sparkContext)
-        .decided(
-          blank(session, point, executionId)
-            .copy(tables = tables, reason = reason.code, detail = Some(detail)),
-          None
+      val log = DecisionLog.get(session.sparkContext)
+      val draft = blank(session, point, executionId).copy(tables = tables)
+      log.undecided(
+        draft.copy(
+          decisionId = log.nextDecisionId(),
+          reason = reason.code,
+          detail = Some(detail)
         )
+      )
     }
   }
 
@@ -121,7 +130,7 @@ object DecisionRecord {
     AqePilotDecision(
       schemaVersion = EventSchema.Version,
       time = System.currentTimeMillis(),
-      decisionId = DecisionLog.get(session.sparkContext).nextDecisionId(),
+      decisionId = 0,
       sessionId = Owners.of(session, executionId),
       executionId = executionId,
       fingerprint = None,

@@ -79,6 +79,7 @@ final private[log] class QueryRecorder(
         synchronized(opened(start.executionId).startedAt = Some(start.time))
       }
     case end: SparkListenerSQLExecutionEnd => failOpen("query_end", ()) {
+        decisionsInHand.finish()
         closed(end.executionId).foreach { query =>
           val own = claimed(end)
           if (own.nonEmpty || query.decisions.nonEmpty) close(query, own, end)
@@ -107,7 +108,6 @@ final private[log] class QueryRecorder(
   ): Unit = {
     val error = end.errorMessage.filter(_.nonEmpty)
     val decisions = claimed ++ query.decisions
-    failOpen("decided", ())(decisionsInHand.finish())
     val fates = if (error.isEmpty) readFates(decisions, end) else Nil
     failOpen("settle", ())(settle(fates))
     val fingerprint = decisions.flatMap(_.fingerprint).headOption.orElse(

@@ -86,7 +86,7 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     val current = PlanFacts.of(c.plan, isCurrent = true)
     val candidate = PlanFacts.of(plan, isCurrent = false)
     val (currentOwn, candidateOwn) = (SparkCosts.inShuffles(c.own), SparkCosts.inShuffles(own))
-    val key = (set, QueryFacts.conf(conf).copy(), current, candidate, currentOwn, candidateOwn)
+    val key = (set, QueryFacts.conf(conf), current, candidate, currentOwn, candidateOwn)
     val isNew = !memory.exists(_.key == key)
     if (isNew) {
       askings += 1

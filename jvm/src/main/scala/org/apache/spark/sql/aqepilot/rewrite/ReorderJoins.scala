@@ -159,8 +159,8 @@ object ReorderJoins extends Rule[LogicalPlan] {
       asked: Asked,
       executionId: Option[Long]
   ): Unit = FailOpen("record", ()) {
-    val spark = chain.relations.indices.mkString("[", ",", "]")
-    val subject = Subject(
+    lazy val spark = chain.relations.indices.mkString("[", ",", "]")
+    def subject = Subject(
       s"${OrderFates.Subject}$id",
       s"order-$id",
       tables = Some(chain.relations.map(Tables.described).mkString(" ⋈ ")),

@@ -115,7 +115,7 @@ object SelectJoin extends SparkStrategy {
       Sessions.joinSelection(session)(join).headOption
     )
     val facts = new SelectionFacts(state, join, conf, JoinState.isReplan(join), planned)
-    val key = (set, facts.version, QueryFacts.conf(conf).copy())
+    val key = (set, facts.version, QueryFacts.conf(conf))
     state.selection.asked.filter(_.key == key).getOrElse {
       val number = state.selection.asked.fold(1)(_.number + 1)
       val asked = Asking.of(session, set, point, executionId)(facts.row(sc, executionId))
@@ -156,7 +156,7 @@ object SelectJoin extends SparkStrategy {
     val now = Some((of.key, outcome))
     if (state.selection.recorded != now) {
       state.selection.recorded = now
-      val subject = Subject(
+      def subject = Subject(
         s"join ${state.id}",
         s"${state.id}-selection-${of.number}",
         joinId = Some(state.id),

@@ -140,7 +140,7 @@ final private class JoinDecision(
   private val isBroadcast = left.isBroadcast || right.isBroadcast
 
   private val key =
-    (executionId, set, left.version, right.version, join.joinType, QueryFacts.conf(conf).copy())
+    (executionId, set, left.version, right.version, join.joinType, QueryFacts.conf(conf))
 
   def decide(factsOf: (=> JoinHint, => Option[String]) => JoinFacts): Join = state.synchronized {
     lazy val facts = factsOf(sparkHint, conversion)

@@ -105,7 +105,7 @@ object SetShufflePartitions extends Rule[SparkPlan] {
     val sc = session.sparkContext
     val executionId = QueryFacts.executionId(sc)
     val facts = ShuffleGroupFacts.of(group, conf)
-    val key = (set, QueryFacts.conf(conf).copy(), facts, group.shapes)
+    val key = (set, QueryFacts.conf(conf), facts, group.shapes)
     val answers = remembered(executionId)
     val known = answers.map(_.get(key)).orNull
     if (known != null) (known, (_: (Reason, Option[String])) => ())

@@ -111,7 +111,7 @@ final private class SkewDecisions(
           join.joinType,
           built,
           isLocal,
-          QueryFacts.conf(conf).copy()
+          QueryFacts.conf(conf)
         )
       if (!state.skew.asked.exists(_.key == key)) {
         val number = state.skew.asked.fold(1)(_.number + 1)
