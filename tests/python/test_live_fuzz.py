@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import statistics
+import threading
 import time
 
 import pytest
@@ -21,6 +23,9 @@ import fuzzing
 N = int(os.environ.get("FUZZ_N", "300"))
 # The test suite runs the same examples each time.
 SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
+
+# An example takes some seconds.
+MOST_SECONDS = 600
 
 # The least number of decisions applied to one example, on average: about half of what is usual.
 FLOORS = dict.fromkeys(fuzz_policies.POINTS, 0.3) | {"skew_join": 0.08, "join_reorder": 0.1}
@@ -43,6 +48,10 @@ def test_any_decisions_leave_the_rows_of_any_query(
         with capsys.disabled():
             print(f"\n{text}", flush=True)
 
+    def late(example: fuzzing.Example) -> None:
+        say(f"Not done after {MOST_SECONDS} s, without or with one of its policies:\n{example}")
+        os.kill(os.getpid(), signal.SIGINT)
+
     @seed(SEED)
     @settings(
         backend="anew",
@@ -56,12 +65,16 @@ def test_any_decisions_leave_the_rows_of_any_query(
     @given(fuzzing.examples())
     def holds(example: fuzzing.Example) -> None:
         before = tally.examples
+        watch = threading.Timer(MOST_SECONDS, late, [example])
+        watch.start()
         try:
             for run in fuzzing.check(tables.newSession, example):
                 tally.add(run)
         except fuzzing.UndefinedError as error:
             tally.rejected[str(error)] += 1
             reject()
+        finally:
+            watch.cancel()
         tally.queries += 1
         if tally.examples // 100 > before // 100:
             say(f"{tally.examples} examples in {time.monotonic() - started:.0f} s")

@@ -12,10 +12,12 @@ import org.apache.spark.sql.catalyst.optimizer.{
   BuildSide,
   JoinSelectionHelper
 }
-import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.planning.{
+  ExtractEquiJoinKeys,
+  ExtractSingleColumnNullAwareAntiJoin
+}
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.JoinSelectionPoint.{BuildLeft => LEFT, BuildRight => _, _}
@@ -39,9 +41,9 @@ final class SelectionFacts(
     case _                                               => (Nil, Nil, join.condition.isDefined)
   }
 
-  private lazy val isNullAware = planned.exists {
-    case j: BroadcastHashJoinExec => j.isNullAwareAntiJoin
-    case _                        => false
+  private lazy val isNullAware = join match {
+    case ExtractSingleColumnNullAwareAntiJoin(_, _) => true
+    case _                                          => false
   }
 
   private lazy val spark: Option[Selection] = planned.flatMap(JoinStrategy.selection)
