@@ -24,7 +24,7 @@ SETS = [1, *[4] * 9]
 
 
 class Example(NamedTuple):
-    """A query, the session settings under which it runs, and policies: each set is a run of its own."""
+    """A query, the session settings under which it runs, and sets of policies, run one by one."""
 
     query: Query
     settings: dict[str, str]

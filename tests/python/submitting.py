@@ -25,8 +25,9 @@ SETTINGS = {
     "spark.sql.warehouse.dir": "spark-warehouse",
 }
 # Else much of the time goes into compiling what runs a few times, into keeping and counting
-# hundreds of queries for Spark's UI, and into zeroing and collecting buffers for many more rows than
-# these: a page alone, one or more for each sort, hash table and aggregation, is 16 MB by default.
+# hundreds of queries for Spark's UI, and into zeroing and collecting buffers for many more rows
+# than these: a page alone, one or more for each sort, hash table and aggregation, is 16 MB by
+# default.
 QUICK = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
     " -XX:+UseSerialGC",

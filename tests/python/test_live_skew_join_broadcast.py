@@ -98,7 +98,7 @@ def test_where_spark_reads_locally_nothing_is_left_to_split(
 def test_a_join_is_asked_about_while_a_shuffle_of_another_still_runs(
     skewed_tables: SparkSession, executed: Run, plain: Any
 ) -> None:
-    """Found by the fuzz: what Spark would read locally was looked for in the running shuffle, too."""
+    """Found by the fuzz: the running shuffle was looked at for what Spark would read locally."""
     spark = skewed_tables
     skewed.settings(spark, skewed.OFF, BROADCASTS)
     slow = (
