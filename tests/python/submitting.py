@@ -33,7 +33,6 @@ QUICK = {
     " -XX:+UseSerialGC",
     "spark.buffer.pageSize": "256k",
     "spark.shuffle.file.buffer": "4k",
-    "spark.io.compression.lz4.blockSize": "4k",
     "spark.sql.parquet.columnarReaderBatchSize": "512",
     "spark.sql.ui.retainedExecutions": "100",
     "spark.ui.retainedJobs": "100",
