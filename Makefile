@@ -75,7 +75,10 @@ target/jars.stamp: $(JVM_SOURCES) | $(NEWEST:%=.envs/spark-%/.ready)
 	$(SBT) jar
 	mkdir -p target && touch $@
 
-python/aqepilot/jars/aqepilot-spark-%-$(VERSION).jar: $(JVM_SOURCES) | .envs/tools/.ready
+# A jar is compiled against its minor's newest pyspark.
+env_of = .envs/spark-$(shell awk -F, '$$1 "_" $$2 == "$(1)" && $$5 != "jvm" {print $$3}' $(TABLE))/.ready
+.SECONDEXPANSION:
+python/aqepilot/jars/aqepilot-spark-%-$(VERSION).jar: $(JVM_SOURCES) | .envs/tools/.ready $$(call env_of,$$*)
 	$(SBT) $(call project,$*)/jar
 
 wheel: $(WHEEL) ## the wheel with all jars, in dist/
