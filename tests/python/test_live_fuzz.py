@@ -28,7 +28,7 @@ SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
 MOST_SECONDS = 600
 
 # The least number of decisions applied to one example, on average: about half of what is usual.
-FLOORS = dict.fromkeys(fuzz_policies.POINTS, 0.3) | {"skew_join": 0.08, "join_reorder": 0.08}
+FLOORS = dict.fromkeys(fuzz_policies.POINTS, 0.3) | {"skew_join": 0.08, "join_reorder": 0.1}
 
 
 @pytest.fixture(scope="module")
