@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot.log
 
 import java.nio.file.Files
 import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, TimeUnit}
+import java.util.concurrent.atomic.AtomicInteger
 
 import com.codahale.metrics.MetricRegistry
 import io.aqepilot.log._
@@ -64,7 +65,8 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     )
 
   implicit private class Deciding(log: DecisionLog) {
-    def decide(e: AqePilotDecision, facts: String = "{}"): Unit = log.decided(Seq(e), _ => facts)
+    def decide(e: AqePilotDecision, facts: String = "{}"): Unit =
+      log.decided(Seq(e), _ => Some(facts))
   }
 
   private def events[T <: SparkListenerEvent](kind: Class[T]): Seq[T] = {
@@ -156,10 +158,14 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   test("facts are in the event log once per execution, and in every decision of the live view") {
     val log = start()
-    for (execution <- Seq(Some(1L), Some(2L), None); i <- 1 to 3)
-      log.decide(decision(i, execution).copy(factsId = "same"), "{\"a\":1}")
+    val written = new AtomicInteger
+    for (execution <- Seq(Some(1L), Some(2L), None); i <- 1 to 3) {
+      val decision = this.decision(i, execution).copy(factsId = "same")
+      log.decided(Seq(decision), { _ => written.incrementAndGet(); Some("{\"a\":1}") })
+    }
     assert(decided.map(_.facts.isDefined) == Seq.fill(3)(Seq(true, false, false)).flatten)
     assert(log.decisions(None).forall(_._1.facts.contains("{\"a\":1}")))
+    assert(written.get == 3, "facts were written as JSON that nobody keeps")
   }
 
   test("texts are redacted before they are posted or kept") {

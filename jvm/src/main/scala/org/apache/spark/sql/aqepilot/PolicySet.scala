@@ -2,8 +2,6 @@ package org.apache.spark.sql.aqepilot
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
-import java.util.Collections
-import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.BooleanType
@@ -67,12 +65,7 @@ object PolicySet {
 
   private val MaxSets = 256
 
-  private val cache = Collections.synchronizedMap(
-    new java.util.LinkedHashMap[Seq[String], PolicySet](16, 0.75f, true) {
-      override def removeEldestEntry(e: java.util.Map.Entry[Seq[String], PolicySet]): Boolean =
-        size > MaxSets
-    }
-  )
+  private val cache = Recent.map[Seq[String], PolicySet](MaxSets)
 
   /** The session's policies. Costs a few look-ups when none is named. */
   def of(conf: SQLConf): PolicySet = {
@@ -93,12 +86,10 @@ object PolicySet {
   }
 
   private val parts = DecisionPoints.names ++ Seq("when", "mode")
-  private val keys = new ConcurrentHashMap[String, Seq[String]]
+  private val keys = Recent.map[String, Seq[String]](MaxSets)
 
-  private def keysOf(name: String): Seq[String] = {
-    if (keys.size > MaxSets) keys.clear()
+  private def keysOf(name: String): Seq[String] =
     keys.computeIfAbsent(name, _ => parts.map(AqePilotConf.PolicyPrefix + name + "." + _))
-  }
 
   /** First 12 hex digits of the SHA-256 of a policy's text and its `when`. */
   def revision(text: String, when: Option[String]): String =

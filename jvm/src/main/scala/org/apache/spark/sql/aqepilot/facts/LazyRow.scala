@@ -26,9 +26,7 @@ final class LazyRow(values: Array[() => Any]) extends BaseGenericInternalRow {
   override protected def genericGet(ordinal: Int): Any = {
     if (!isComputed(ordinal)) {
       computed(ordinal) =
-        try
-          if (SQLConf.get eq conf) values(ordinal)()
-          else SQLConf.withExistingConf(conf)(values(ordinal)())
+        try SQLConf.withExistingConf(conf)(values(ordinal)())
         catch {
           case e: FactFault            => throw e
           case e: InterruptedException => throw e

@@ -1,12 +1,13 @@
 package org.apache.spark.sql.aqepilot.facts
 
-import java.util.{Collections, HashMap, LinkedHashMap}
+import java.util.HashMap
 
 import scala.util.Try
 
 import org.apache.spark.{ExecutorAllocationClient, SPARK_VERSION, SparkConf, SparkContext}
 import org.apache.spark.internal.config
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.aqepilot.Recent
 import org.apache.spark.sql.aqepilot.rewrite.SparkJoinRules
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
@@ -61,13 +62,7 @@ object QueryFacts {
     }
   }
 
-  private val MaxConfs = 100
-  private val confs = recent[HashMap[String, String], InternalRow](MaxConfs)
-
-  private[facts] def recent[K, V](most: Int): java.util.Map[K, V] =
-    Collections.synchronizedMap(new LinkedHashMap[K, V](16, 0.75f, true) {
-      override def removeEldestEntry(e: java.util.Map.Entry[K, V]): Boolean = size > most
-    })
+  private val confs = Recent.map[HashMap[String, String], InternalRow](100)
 
   private def readConf(c: SQLConf): LazyRow = LazyRow(
     () => c.autoBroadcastJoinThreshold,
@@ -133,9 +128,7 @@ object QueryFacts {
 /** Each running query's fingerprint, computed once. */
 private object Fingerprints {
 
-  private val MaxQueries = 1000
-
-  private val known = QueryFacts.recent[(String, Long), Option[String]](MaxQueries)
+  private val known = Recent.map[(String, Long), Option[String]](1000)
 
   def of(executionId: Long): Option[String] =
     SparkSession.getActiveSession.map(_.sparkContext.applicationId).flatMap { app =>

@@ -66,20 +66,20 @@ final class DecisionLog private (sc: SparkContext) {
     * left out of its events; in the live view every decision has its facts.
     *
     * @param facts
-    *   writes them as JSON, redacted by what it is given
+    *   writes them as JSON, redacted by what it is given; None where nobody was asked
     */
-  def decided(decisions: => Seq[AqePilotDecision], facts: (String => String) => String): Unit =
+  def decided(
+      decisions: => Seq[AqePilotDecision],
+      facts: (String => String) => Option[String]
+  ): Unit =
     failOpen("decided", ()) {
       val redact = Redaction.ofTexts(SQLConf.get)
       later(failOpen("decided", ())(decisions.foreach(write(_, facts, redact))))
     }
 
-  /** A decision without facts: nobody was asked. */
-  def undecided(decision: => AqePilotDecision): Unit = decided(Seq(decision), _ => null)
-
   private def write(
       e: AqePilotDecision,
-      facts: (String => String) => String,
+      facts: (String => String) => Option[String],
       redact: String => String
   ): Unit = {
     source.decided(e.point, e.reason, e.askedMicros)
@@ -88,7 +88,7 @@ final class DecisionLog private (sc: SparkContext) {
     val isLogged = !factsLogged.add((e.executionId, e.factsId))
     val withFacts =
       if (isLogged && ring.hasFacts(e.factsId)) decision
-      else decision.copy(facts = Option(facts(redact)))
+      else decision.copy(facts = facts(redact))
     evicted.inc(ring.add(withFacts).toLong)
     postLast(if (isLogged) decision else withFacts)
   }

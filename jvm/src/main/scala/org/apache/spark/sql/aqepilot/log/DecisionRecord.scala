@@ -85,7 +85,7 @@ object DecisionRecord {
     log.decided(
       if (asked.verdicts.isEmpty) Seq(event(None, Verdict(None, Reason.NullAnswer)))
       else asked.verdicts.map { case (answer, verdict) => event(Some(answer), verdict) },
-      FactsJson.write(asked.facts, point.facts, _)
+      redact => Some(FactsJson.write(asked.facts, point.facts, redact))
     )
   }
 
@@ -113,14 +113,9 @@ object DecisionRecord {
     val app = session.sparkContext.applicationId
     if (told.add((app, executionId.getOrElse(-1L), point.name, reason.code))) {
       val log = DecisionLog.get(session.sparkContext)
-      val draft = blank(session, point, executionId).copy(tables = tables)
-      log.undecided(
-        draft.copy(
-          decisionId = log.nextDecisionId(),
-          reason = reason.code,
-          detail = Some(detail)
-        )
-      )
+      val draft = blank(session, point, executionId)
+        .copy(tables = tables, reason = reason.code, detail = Some(detail))
+      log.decided(Seq(draft.copy(decisionId = log.nextDecisionId())), _ => None)
     }
   }
 

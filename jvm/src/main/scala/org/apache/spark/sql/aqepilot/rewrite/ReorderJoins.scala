@@ -159,14 +159,16 @@ object ReorderJoins extends Rule[LogicalPlan] {
       asked: Asked,
       executionId: Option[Long]
   ): Unit = FailOpen("record", ()) {
-    lazy val spark = chain.relations.indices.mkString("[", ",", "]")
-    def subject = Subject(
-      s"${OrderFates.Subject}$id",
-      s"order-$id",
-      tables = Some(chain.relations.map(Tables.described).mkString(" ⋈ ")),
-      sparkAnswer = Some(spark),
-      sparkStrategy = Some(spark)
-    )
+    def subject = {
+      val spark = chain.relations.indices.mkString("[", ",", "]")
+      Subject(
+        s"${OrderFates.Subject}$id",
+        s"order-$id",
+        tables = Some(chain.relations.map(Tables.described).mkString(" ⋈ ")),
+        sparkAnswer = Some(spark),
+        sparkStrategy = Some(spark)
+      )
+    }
     DecisionRecord.write(session, point, executionId, subject, asked)
   }
 }
