@@ -71,33 +71,26 @@ trait DecisionPoint {
   def needs: Seq[Need]
 }
 
-/** What a policy may not exceed, resolved for one query; each is computed when an answer first comes up against
-  * it.
+/** What a policy may not exceed.
   *
-  * @param broadcastBytes
+  * @param maxBroadcastBytes
   *   uncompressed bytes of a side that is broadcast
-  * @param hashBuildBytes
+  * @param maxHashBuildBytes
   *   bytes of memory of one task's hash table
-  * @param growthFactor
+  * @param growth
   *   bytes of a hash table per uncompressed byte of its rows
-  * @param partitions
+  * @param maxPartitions
   *   partitions of one shuffle, and tasks of one stage that a policy splits
-  * @param crossProducts
+  * @param maxCrossProducts
   *   joins without a condition that an order of joins may have more than Spark's own
   */
-final class Guards(
-    broadcastBytes: => Long,
-    hashBuildBytes: => Long,
-    growthFactor: => Double,
-    partitions: => Int,
-    crossProducts: => Int
-) {
-  lazy val maxBroadcastBytes: Long = broadcastBytes
-  lazy val maxHashBuildBytes: Long = hashBuildBytes
-  lazy val growth: Double = growthFactor
-  lazy val maxPartitions: Int = partitions
-  lazy val maxCrossProducts: Int = crossProducts
-}
+final case class Guards(
+    maxBroadcastBytes: Long,
+    maxHashBuildBytes: Long,
+    growth: Double,
+    maxPartitions: Int,
+    maxCrossProducts: Int
+)
 
 /** What is made of an answer: the decision to carry out, a Catalyst value, if any, and why. */
 final case class Verdict(decision: Option[Any], reason: Reason, detail: Option[String] = None)

@@ -105,6 +105,8 @@ object SkewDecision {
   *
   * @param bytes
   *   of each partition
+  * @param largest
+  *   the most of them
   * @param threshold
   *   a partition of more bytes is skewed
   * @param target
@@ -116,20 +118,33 @@ object SkewDecision {
   */
 final case class SideSplits(
     bytes: Array[Long],
+    largest: Long,
     threshold: Long,
     target: Long,
     exact: Option[Seq[Int]],
     maxSplits: Option[Int]
 ) {
 
-  /** Parts that a partition should have, were there map tasks enough; 1 = it is not to be split. */
-  def wanted(partition: Int): Long = exact match {
-    case Some(parts)                          => capped(parts(partition).toLong)
-    case None if bytes(partition) > threshold => capped((bytes(partition) - 1) / target + 1)
-    case None                                 => 1L
+  /** Whether a partition is to be split. */
+  def isAny: Boolean = exact.isDefined || largest > threshold
+
+  /** Parts that each partition should have, were there map tasks enough; 1 = it is not to be split. */
+  lazy val wanted: Array[Long] = {
+    val parts = new Array[Long](bytes.length)
+    var i = 0
+    while (i < parts.length) {
+      val asked =
+        if (exact.isDefined) exact.get(i).toLong
+        else if (bytes(i) > threshold) (bytes(i) - 1) / target + 1
+        else 1L
+      parts(i) = capped(asked)
+      i += 1
+    }
+    parts
   }
 
-  def capped(parts: Long): Long = maxSplits.fold(parts)(max => math.min(parts, max.toLong))
+  def capped(parts: Long): Long =
+    if (maxSplits.isDefined) math.min(parts, maxSplits.get.toLong) else parts
 }
 
 object SideSplits {
@@ -150,7 +165,8 @@ object SideSplits {
     )
     val advisory = facts.long("conf.advisory_partition_size_in_bytes").getOrElse(Long.MaxValue)
     val target = says.target.getOrElse(sparkTarget(bytes, threshold, advisory))
-    SideSplits(bytes, threshold, math.max(1L, target), says.splits, maxSplits)
+    val largest = facts.long(s"$side.max_bytes").getOrElse(Long.MaxValue)
+    SideSplits(bytes, largest, threshold, math.max(1L, target), says.splits, maxSplits)
   }
 
   /** The mean of the partitions that are not skewed, at least the advisory size, as in
@@ -159,11 +175,13 @@ object SideSplits {
   private def sparkTarget(bytes: Array[Long], threshold: Long, advisory: Long): Long = {
     var sum = 0L
     var count = 0
-    bytes.foreach { b =>
-      if (b <= threshold) {
-        sum += b
+    var i = 0
+    while (i < bytes.length) {
+      if (bytes(i) <= threshold) {
+        sum += bytes(i)
         count += 1
       }
+      i += 1
     }
     if (count == 0) advisory else math.max(advisory, sum / count)
   }

@@ -65,20 +65,18 @@ object SkewLegality {
   private def tooMany(d: SkewDecision, facts: FactsRow, guards: Guards): Option[String] = {
     val max = guards.maxPartitions.toLong
     val limit = s"more than the $max of spark.aqepilot.guard.max_partitions"
-    val splits = d.sides(facts).zip(sides).map { case (split, side) =>
-      split.filter(_ => facts.isTrue(s"$side.can_split")).map(side -> _)
+    val wanted = d.sides(facts).zip(sides).collect {
+      case (Some(split), side) if split.isAny && facts.isTrue(s"$side.can_split") =>
+        side -> split.wanted
     }
-    val ofSide = splits.flatten.collectFirst {
-      case (side, split) if sum(split.bytes.indices)(split.wanted) > max =>
-        s"the answer asks for ${sum(split.bytes.indices)(split.wanted)} parts of the $side side, $limit"
+    val ofSide = wanted.map { case (side, parts) => side -> sum(parts) }.collectFirst {
+      case (side, parts) if parts > max =>
+        s"the answer asks for $parts parts of the $side side, $limit"
     }
-    def parts(of: Option[(String, SideSplits)], partition: Int): Long = of.fold(1L) {
-      case (side, split) =>
-        math.min(split.wanted(partition), facts.long(s"$side.num_mappers").getOrElse(Long.MaxValue))
-    }
-    def tasks = splits.flatten.headOption.fold(0L) { case (_, split) =>
-      sum(split.bytes.indices)(p => product(parts(splits.head, p), parts(splits.last, p)))
-    }
+    def tasks = wanted
+      .map { case (side, parts) => upTo(parts, facts.long(s"$side.num_mappers")) }
+      .reduceOption(products)
+      .fold(0L)(sum)
     d.maxSplits
       .filter(_ > max)
       .map(n => s"max_splits is $n, $limit")
@@ -86,14 +84,31 @@ object SkewLegality {
       .orElse(if (tasks > max) Some(s"the answer asks for $tasks tasks, $limit") else None)
   }
 
-  private def sum(partitions: Range)(of: Int => Long): Long = {
+  private def upTo(parts: Array[Long], mappers: Option[Long]): Array[Long] =
+    each(parts.length)(i => math.min(parts(i), mappers.getOrElse(Long.MaxValue)))
+
+  private def products(a: Array[Long], b: Array[Long]): Array[Long] =
+    each(a.length)(i => if (a(i) > MaxCount / math.max(1L, b(i))) MaxCount else a(i) * b(i))
+
+  private def sum(parts: Array[Long]): Long = {
     var total = 0L
-    partitions.foreach(p => total = math.min(MaxCount, total + math.min(MaxCount, of(p))))
+    var i = 0
+    while (i < parts.length) {
+      total = math.min(MaxCount, total + math.min(MaxCount, parts(i)))
+      i += 1
+    }
     total
   }
 
-  private def product(a: Long, b: Long): Long =
-    if (a > MaxCount / math.max(1L, b)) MaxCount else a * b
+  private def each(n: Int)(of: Int => Long): Array[Long] = {
+    val values = new Array[Long](n)
+    var i = 0
+    while (i < n) {
+      values(i) = of(i)
+      i += 1
+    }
+    values
+  }
 
   private val MaxCount = Long.MaxValue / 4
 }

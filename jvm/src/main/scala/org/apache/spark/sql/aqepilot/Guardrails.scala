@@ -20,12 +20,19 @@ object Guardrails {
   /** `UnifiedMemoryManager.RESERVED_SYSTEM_MEMORY_BYTES`. */
   private val ReservedBytes = 300L << 20
 
-  def of(conf: SQLConf, sc: SparkContext): Guards = {
-    lazy val growth = math.max(
+  def of(conf: SQLConf, sc: SparkContext): Guards =
+    ofApplications
+      .computeIfAbsent(sc.applicationId, _ => new BySettings[Guards])
+      .of(conf)(read(_, sc))
+
+  private val ofApplications = Recent.map[String, BySettings[Guards]](4)
+
+  private def read(conf: SQLConf, sc: SparkContext): Guards = {
+    val growth = math.max(
       submittedGrowth,
       AqePilotConf.get(conf, AqePilotConf.Growth).fold(0.0)(_.toDouble)
     )
-    new Guards(
+    Guards(
       tightest(conf, AqePilotConf.MaxBroadcastBytes, maxBroadcastBytes(sc, growth)),
       tightest(conf, AqePilotConf.MaxHashBuildBytes, maxHashBuildBytes(sc)),
       growth,

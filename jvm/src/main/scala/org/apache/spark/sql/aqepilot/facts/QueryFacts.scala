@@ -1,13 +1,11 @@
 package org.apache.spark.sql.aqepilot.facts
 
-import java.util.HashMap
-
 import scala.util.Try
 
 import org.apache.spark.{ExecutorAllocationClient, SPARK_VERSION, SparkConf, SparkContext}
 import org.apache.spark.internal.config
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.aqepilot.Recent
+import org.apache.spark.sql.aqepilot.{BySettings, Recent}
 import org.apache.spark.sql.aqepilot.rewrite.SparkJoinRules
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
@@ -48,21 +46,10 @@ object QueryFacts {
       )
   )
 
-  /** The settings that are facts. Read once for all sessions with equal settings: to compare them all takes a
-    * tenth of the time.
-    */
-  def conf(c: SQLConf): InternalRow = {
-    val settings = c.settings.synchronized(new HashMap[String, String](c.settings))
-    val known = confs.get(settings)
-    if (known != null) known
-    else {
-      val read = readConf(c).copy()
-      confs.put(settings, read)
-      read
-    }
-  }
+  /** The settings that are facts. */
+  def conf(c: SQLConf): InternalRow = confs.of(c)(readConf(_).copy())
 
-  private val confs = Recent.map[HashMap[String, String], InternalRow](100)
+  private val confs = new BySettings[InternalRow]
 
   private def readConf(c: SQLConf): LazyRow = LazyRow(
     () => c.autoBroadcastJoinThreshold,
