@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from aqepilot.decision import Decision
     from aqepilot.errors import AqePilotError, JarError, NotLiveError, PolicyError, Problem
     from aqepilot.explanation import explain
-    from aqepilot.policy import Policy
+    from aqepilot.policies import Policy
     from aqepilot.session import Status, configure, decisions, status, use
 
 _HOME = {
@@ -23,7 +23,7 @@ _HOME = {
     "Decision": "decision",
     "JarError": "errors",
     "NotLiveError": "errors",
-    "Policy": "policy",
+    "Policy": "policies",
     "PolicyError": "errors",
     "Problem": "errors",
     "Status": "session",

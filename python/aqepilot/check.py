@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aqepilot.errors import AqePilotError, PolicyError, Problem
-from aqepilot.policy import Policy, as_policies
+from aqepilot.policies import Policy, as_policies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -98,7 +98,7 @@ def conf(
     """
     from aqepilot import conf as settings
     from aqepilot import jars
-    from aqepilot.policy import as_policies
+    from aqepilot.policies import as_policies
 
     policies = as_policies(files)
     jar = jar_uri or str(jars.find(spark, scala))

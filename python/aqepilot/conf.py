@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from aqepilot.jars import JAR_NAME
-from aqepilot.policy import PREFIX, Policy
+from aqepilot.policies import PREFIX, Policy
 
 EXTENSION = "io.aqepilot.AqePilotExtension"
 EXTENSIONS_KEY = "spark.sql.extensions"

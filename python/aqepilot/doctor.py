@@ -16,7 +16,7 @@ from aqepilot import catalog, jars, live, probe
 from aqepilot.__about__ import __version__
 from aqepilot.conf import POLICIES_KEY, split
 from aqepilot.errors import AqePilotError, Problem, nearest
-from aqepilot.policy import PREFIX
+from aqepilot.policies import PREFIX
 
 _MODES = ("off", "shadow", "enforce")
 

@@ -25,7 +25,7 @@ from aqepilot.conf import (
 )
 from aqepilot.decision import COLUMNS, Decision
 from aqepilot.errors import AqePilotError, NotLiveError, PolicyError, Problem
-from aqepilot.policy import PREFIX, Policy, as_policies
+from aqepilot.policies import PREFIX, Policy, as_policies
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

@@ -3,7 +3,7 @@
 import pytest
 
 from aqepilot.places import Places
-from aqepilot.policy import tomllib
+from aqepilot.policies import tomllib
 
 DOCUMENTS = [
     'a = \'x\'\nb = "y\\t\\u00e9\\"z"\n',

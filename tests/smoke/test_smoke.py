@@ -12,7 +12,7 @@ import pyspark
 import pytest
 
 from aqepilot import catalog, conf, jars
-from aqepilot.policy import Policy
+from aqepilot.policies import Policy
 
 JOB = """
 import json, re, sys

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aqepilot import catalog, conf, jars
 from aqepilot.demo import data, eventlog, screen, sparks
-from aqepilot.policy import Policy
+from aqepilot.policies import Policy
 
 HERE = Path(__file__).parent
 POLICY = HERE / "policy.toml"

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from aqepilot import catalog, jars
 from aqepilot.errors import AqePilotError, Problem, nearest
-from aqepilot.policy import Policy
+from aqepilot.policies import Policy
 
 _NEWEST = "9.9"
 _FILES = {

@@ -3,7 +3,7 @@
 import pytest
 
 from aqepilot import Policy, PolicyError
-from aqepilot.policy import as_policies
+from aqepilot.policies import as_policies
 
 POINT = "dynamic_join_selection"
 GOOD = '''# ours
