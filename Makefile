@@ -37,7 +37,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 export UV_CACHE_DIR := $(CURDIR)/.envs/cache
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH
 
-JVM_SOURCES    := $(shell find jvm/src/main project/*.* -type f 2>/dev/null) build.sbt $(TABLE) python/aqepilot/__about__.py
+JVM_SOURCES    := $(shell find jvm/src/main project/*.* -type f 2>/dev/null) build.sbt $(TABLE) python/aqepilot/__about__.py python/aqepilot/worker.py
 PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -name '*.pyc' -not -path '*/jars/*') pyproject.toml
 WHEEL          := dist/aqepilot-$(VERSION)-py3-none-any.whl
 PYTEST         := -m pytest --doctest-modules --durations=15 --pyargs

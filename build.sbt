@@ -44,6 +44,12 @@ def settingsOf(row: SparkRow): Seq[Setting[_]] = Seq(
     )
     Seq(file)
   }.taskValue,
+  // The worker's source goes where the jar is; Python imports it from there.
+  Compile / resourceGenerators += Def.task {
+    val file = (Compile / resourceManaged).value / "aqepilot_worker.py"
+    IO.copyFile(root / "python/aqepilot/worker.py", file)
+    Seq(file)
+  }.taskValue,
   jar := {
     val built = (Compile / packageBin).value
     val folder = root / "python/aqepilot/jars"

@@ -7,7 +7,7 @@ class CompiledCacheSuite extends AnyFunSuite with SampleFacts {
 
   private def key(text: String) = CompiledCache.Key(text, facts, Seq(StringType))
 
-  private val outcome: Either[PolicyError, CompiledPolicy] =
+  private val outcome: Either[PolicyError, SqlPolicy] =
     Left(PolicyError(PolicyError.Empty, "", None, None, Nil))
 
   test("a text is compiled once, and a refusal remembered") {

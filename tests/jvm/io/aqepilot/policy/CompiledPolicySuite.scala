@@ -10,7 +10,7 @@ class CompiledPolicySuite extends AnyFunSuite with SampleFacts {
 
   private def failure(text: String): String =
     compiled(text).eval(row(1, 2, 3, 60)) match {
-      case Left(EvaluationFailure(message)) => message
+      case Left(EvaluationFailure(message, _)) => message
       case Right(answer)                    => fail(s"$text answered $answer")
     }
 

@@ -28,7 +28,7 @@ trait SampleFacts {
     InternalRow(null, null)
   )
 
-  def compiled(text: String, answer: DataType = StringType): CompiledPolicy =
+  def compiled(text: String, answer: DataType = StringType): SqlPolicy =
     PolicyCompiler.compile(text, facts, answer) match {
       case Right(policy) => policy
       case Left(error)   => throw new AssertionError(s"$text: $error")

@@ -98,6 +98,30 @@ object Reason {
     "OVERRULED_TOO_OFTEN",
     "the query adopted too many re-plans that Spark finds dearer: Spark's own costs were compared"
   )
+  val PythonRaised: Reason =
+    Reason("PYTHON_RAISED", "the Python function raised an exception: counts as null")
+  val PythonWrongAnswer: Reason = Reason(
+    "PYTHON_WRONG_ANSWER",
+    "what the Python function returned is no decision of this point: counts as null"
+  )
+  val PythonDeadline: Reason = Reason(
+    "PYTHON_DEADLINE",
+    "the Python function did not answer within spark.aqepilot.python.deadline; its process was ended"
+  )
+  val PythonBusy: Reason = Reason(
+    "PYTHON_BUSY",
+    "other Python functions kept the worker process busy for all of spark.aqepilot.python.deadline"
+  )
+  val PythonDied: Reason =
+    Reason("PYTHON_DIED", "the worker process ended before the Python function had answered")
+  val PythonNoWorker: Reason = Reason(
+    "PYTHON_NO_WORKER",
+    "no worker process with the Python function could be started; it is tried again later"
+  )
+  val PythonBreakerOpen: Reason = Reason(
+    "PYTHON_BREAKER_OPEN",
+    "the Python function failed several times in a row and is not asked for a while"
+  )
 
   val all: Seq[Reason] = Seq(
     Applied,
@@ -129,7 +153,14 @@ object Reason {
     SourceSize,
     DistributionBroken,
     RunTimeDecision,
-    CrossProduct
+    CrossProduct,
+    PythonRaised,
+    PythonWrongAnswer,
+    PythonDeadline,
+    PythonBusy,
+    PythonDied,
+    PythonNoWorker,
+    PythonBreakerOpen
   )
 }
 

@@ -46,11 +46,45 @@ object FactsJson {
     out.toString
   }
 
+  /** The row for a reader beside this process: nothing is redacted, and each array of longs is
+    * `{"$longs": [start, count]}`, a place in `blob`.
+    */
+  def write(facts: InternalRow, schema: StructType, json: JsonGenerator, blob: Longs): Unit =
+    new Writer(json, identity, nulls = true) {
+      override protected def longs(array: ArrayData): Unit = {
+        json.writeStartObject()
+        json.writeArrayFieldStart("$longs")
+        json.writeNumber(blob.size)
+        json.writeNumber(array.numElements())
+        json.writeEndArray()
+        json.writeEndObject()
+        blob.add(array.toLongArray())
+      }
+    }.row(facts, schema)
+
+  /** Arrays one behind the other, little-endian. */
+  final class Longs {
+    private val arrays = Seq.newBuilder[Array[Long]]
+    private var bytes = 0
+
+    def size: Int = bytes
+
+    def add(array: Array[Long]): Unit = {
+      arrays += array
+      bytes += 8 * array.length
+    }
+
+    def writeTo(buffer: ByteBuffer): Unit = arrays.result().foreach { array =>
+      buffer.order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().put(array)
+      buffer.position(buffer.position() + 8 * array.length)
+    }
+  }
+
   /** 16 hex digits, the same for equal rows, on any driver; cheap enough to be had at each ask. */
   def factsId(facts: InternalRow, schema: StructType): String =
     f"${hash(facts, schema, 42L)}%016x"
 
-  final private class Writer(json: JsonGenerator, redact: String => String, nulls: Boolean) {
+  private class Writer(json: JsonGenerator, redact: String => String, nulls: Boolean) {
 
     def row(facts: InternalRow, schema: StructType): Unit = {
       json.writeStartObject()
@@ -80,17 +114,23 @@ object FactsJson {
     }
 
     private def values(array: ArrayData, elementType: DataType): Unit =
-      if (elementType == LongType && array.numElements() > PlainLongs && !hasNull(array)) {
+      if (elementType == LongType && !hasNull(array)) longs(array)
+      else plain(array, elementType)
+
+    protected def longs(array: ArrayData): Unit =
+      if (array.numElements() > PlainLongs) {
         json.writeStartObject()
         json.writeStringField("packed", Packed)
         json.writeNumberField("n", array.numElements())
         json.writeStringField("data", pack(array.toLongArray()))
         json.writeEndObject()
-      } else {
-        json.writeStartArray()
-        array.foreach(elementType, (_, element) => value(element, elementType))
-        json.writeEndArray()
-      }
+      } else plain(array, LongType)
+
+    private def plain(array: ArrayData, elementType: DataType): Unit = {
+      json.writeStartArray()
+      array.foreach(elementType, (_, element) => value(element, elementType))
+      json.writeEndArray()
+    }
   }
 
   private def pack(longs: Array[Long]): String = {

@@ -47,7 +47,7 @@ final private[policy] class CompiledCache(maxEntries: Int, maxTextBytes: Long) {
 }
 
 private[policy] object CompiledCache {
-  type Outcome = Either[PolicyError, CompiledPolicy]
+  type Outcome = Either[PolicyError, SqlPolicy]
 
   final case class Key(text: String, facts: StructType, answers: Seq[DataType]) {
     def bytes: Long = 2L * text.length

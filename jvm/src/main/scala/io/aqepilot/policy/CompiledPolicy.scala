@@ -26,7 +26,45 @@ private object FactFault {
     }
 }
 
-/** A policy text bound to a facts schema, ready to answer from any thread.
+/** A policy that is ready to answer, from any thread. */
+trait CompiledPolicy {
+  def text: String
+
+  /** The type of its answers. */
+  def answer: DataType
+
+  /** What its revision is told by besides its text: a hash of the code that the text names. */
+  def code: Option[String]
+
+  /** Answers for one row of facts, never by throwing, except for InterruptedException, OutOfMemoryError and what
+    * a [[FactFault]] carries.
+    *
+    * @return a Catalyst value (`UTF8String`, ...) or null
+    */
+  def eval(facts: InternalRow): Either[EvaluationFailure, Any]
+}
+
+object CompiledPolicy {
+
+  /** Runs an evaluation; what it throws is how the policy failed, or somebody else's fault.
+    *
+    * @param told what it throws as a failure of the policy
+    */
+  def guarded(told: Throwable => EvaluationFailure)(
+      body: => Either[EvaluationFailure, Any]
+  ): Either[EvaluationFailure, Any] =
+    try body
+    catch {
+      case e: InterruptedException => throw e
+      case e: OutOfMemoryError     => throw e
+      case e: Throwable            => FactFault.in(e) match {
+          case Some(fault) => throw fault.getCause
+          case None        => Left(told(e))
+        }
+    }
+}
+
+/** A SQL text bound to a facts schema.
   *
   * Lambdas keep their variables inside the expression, so two threads must never share one. Each
   * evaluation borrows an instance from a pool that grows to the number of threads at work; a fresh
@@ -35,35 +73,25 @@ private object FactFault {
   * @param answer the type of its answers
   * @param reads the fact paths that the optimised expression reads
   */
-final class CompiledPolicy private (
+final class SqlPolicy private (
     val text: String,
     val answer: DataType,
     bound: Array[Byte],
     reads: Seq[String]
-) {
+) extends CompiledPolicy {
   private val idle = new ConcurrentLinkedQueue[Expression]
 
-  /** Answers for one row of facts, under fixed semantics and never by throwing, except for
-    * InterruptedException, OutOfMemoryError and what a [[FactFault]] carries.
-    *
-    * @return a Catalyst value (`UTF8String`, ...) or null
-    */
-  def eval(facts: InternalRow): Either[EvaluationFailure, Any] =
-    try
+  override def code: Option[String] = None
+
+  override def eval(facts: InternalRow): Either[EvaluationFailure, Any] =
+    CompiledPolicy.guarded(e => EvaluationFailure(ErrorText.of(e))) {
       FixedSemantics.under {
         val borrowed = idle.poll()
-        val expression = if (borrowed == null) CompiledPolicy.copy(bound) else borrowed
+        val expression = if (borrowed == null) SqlPolicy.copy(bound) else borrowed
         val answer = expression.eval(facts)
         idle.offer(expression)
         Right(answer)
       }
-    catch {
-      case e: InterruptedException => throw e
-      case e: OutOfMemoryError     => throw e
-      case e: Throwable            => FactFault.in(e) match {
-          case Some(fault) => throw fault.getCause
-          case None        => Left(EvaluationFailure(ErrorText.of(e)))
-        }
     }
 
   /** Whether a fact (`side.bytes_by_partition_id`), or the struct that holds it, is read. A struct
@@ -75,18 +103,18 @@ final class CompiledPolicy private (
     )
 }
 
-object CompiledPolicy {
+object SqlPolicy {
   private[policy] def apply(
       text: String,
       answer: DataType,
       bound: Expression,
       reads: Seq[String]
-  ): CompiledPolicy = {
+  ): SqlPolicy = {
     val bytes = new ByteArrayOutputStream
     val out = new ObjectOutputStream(bytes)
     out.writeObject(bound)
     out.close()
-    new CompiledPolicy(text, answer, bytes.toByteArray, reads)
+    new SqlPolicy(text, answer, bytes.toByteArray, reads)
   }
 
   private def copy(bytes: Array[Byte]): Expression =
@@ -95,7 +123,7 @@ object CompiledPolicy {
   /** Resolves classes as this jar does, whichever class loader the calling thread has. */
   private class LocalObjects(in: InputStream) extends ObjectInputStream(in) {
     override def resolveClass(description: ObjectStreamClass): Class[_] =
-      try Class.forName(description.getName, false, CompiledPolicy.getClass.getClassLoader)
+      try Class.forName(description.getName, false, SqlPolicy.getClass.getClassLoader)
       catch { case _: ClassNotFoundException => super.resolveClass(description) }
   }
 }

@@ -39,7 +39,7 @@ object PolicyCompiler {
       text: String,
       facts: StructType,
       answers: DataType*
-  ): Either[PolicyError, CompiledPolicy] =
+  ): Either[PolicyError, SqlPolicy] =
     sizeError(text).toLeft(()).flatMap { _ =>
       cache.getOrElseUpdate(CompiledCache.Key(text, facts, answers)) {
         CompileThread.run(uncached(text, facts, answers))
@@ -56,14 +56,14 @@ object PolicyCompiler {
     else None
 
   /** The same at a decision point. */
-  def compile(text: String, point: DecisionPoint): Either[PolicyError, CompiledPolicy] =
+  def compile(text: String, point: DecisionPoint): Either[PolicyError, SqlPolicy] =
     compile(text, point.facts, point.answer +: point.alternative.toSeq: _*)
 
   private def uncached(
       text: String,
       facts: StructType,
       answers: Seq[DataType]
-  ): Either[PolicyError, CompiledPolicy] =
+  ): Either[PolicyError, SqlPolicy] =
     try FixedSemantics.under(Right(bind(text, facts, answers)))
     catch {
       case e: Refused            => Left(e.error)
@@ -80,7 +80,7 @@ object PolicyCompiler {
         Left(error(InternalError, s"${e.getClass.getSimpleName}: ${ErrorText.of(e)}"))
     }
 
-  private def bind(text: String, facts: StructType, answers: Seq[DataType]): CompiledPolicy = {
+  private def bind(text: String, facts: StructType, answers: Seq[DataType]): SqlPolicy = {
     TextNesting.check(text)
     val parsed = FixedSemantics.parse(text)
     ExpressionSize.check(parsed)
@@ -102,7 +102,7 @@ object PolicyCompiler {
       val message = s"'${part.prettyName}' cannot be evaluated on one row of facts."
       refuse(InvalidExpression, message, part.origin)
     }
-    CompiledPolicy(text, answer, bound, FactPaths.readBy(optimised))
+    SqlPolicy(text, answer, bound, FactPaths.readBy(optimised))
   }
 
   /** The one expression of a chain of projections over the facts; Spark 4 puts what is used twice

@@ -1,5 +1,7 @@
 package io.aqepilot.policy
 
+import io.aqepilot.decision.Reason
+
 /** Why and where a policy text is refused.
   *
   * @param code one of [[PolicyError.Codes]]
@@ -30,6 +32,9 @@ object PolicyError {
   val WrongAnswerType = "WRONG_ANSWER_TYPE"
   val InvalidExpression = "INVALID_EXPRESSION"
   val ConstantFails = "CONSTANT_FAILS"
+  val PythonText = "PYTHON_TEXT"
+  val PythonNotAllowed = "PYTHON_NOT_ALLOWED"
+  val PythonLoadFailed = "PYTHON_LOAD_FAILED"
   val InternalError = "INTERNAL_ERROR"
 
   /** Code and meaning, in the order in which a text is checked. */
@@ -47,9 +52,12 @@ object PolicyError {
     WrongAnswerType -> "the answer's type is not the one of this decision point",
     InvalidExpression -> "Spark's analyser refuses the expression, mostly for its types",
     ConstantFails -> "a constant part of the expression fails whenever it is evaluated",
+    PythonText -> "a text that begins with python: names no function",
+    PythonNotAllowed -> "a Python function from a session that may not bring one",
+    PythonLoadFailed -> "the Python function cannot be imported, or is no function for this point",
     InternalError -> "a fault of aqepilot or of this Spark"
   )
 }
 
-/** Failure of one evaluation (overflow, cast, array index): the answer counts as null. */
-final case class EvaluationFailure(message: String)
+/** A policy had no answer to give (overflow, cast, a Python function that raised, ...): it counts as null. */
+final case class EvaluationFailure(message: String, reason: Reason = Reason.EvaluationFailed)

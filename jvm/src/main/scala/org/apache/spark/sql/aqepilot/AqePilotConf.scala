@@ -158,6 +158,84 @@ object AqePilotConf {
     oneOf("true", "false")
   )
 
+  private def seconds(least: String)(value: String): Option[String] =
+    try
+      if (JavaUtils.timeStringAsMs(value) >= JavaUtils.timeStringAsMs(least)) None
+      else Some(s"'$value' is less than $least")
+    catch {
+      case NonFatal(_) => Some(s"'$value' is not a time such as 50ms, 2s or 1min")
+    }
+
+  private def count(most: Int)(value: String): Option[String] =
+    if (value.trim.matches("\\d{1,6}") && (1 to most).contains(value.trim.toInt)) None
+    else Some(s"'$value' is not a whole number from 1 to $most")
+
+  val PythonDeadline: Setting = Setting(
+    Prefix + "python.deadline",
+    "time",
+    Some("50ms"),
+    "submitted",
+    "How long a query waits for a Python function's answer; then Spark decides, and the function's " +
+      "process is ended.",
+    seconds("1ms")
+  )
+
+  val PythonLoadTimeout: Setting = Setting(
+    Prefix + "python.load_timeout",
+    "time",
+    Some("60s"),
+    "submitted",
+    "How long starting a worker process, or importing a Python function in it, may take.",
+    seconds("1s")
+  )
+
+  val PythonWorkers: Setting = Setting(
+    Prefix + "python.workers",
+    "number",
+    Some("1"),
+    "submitted",
+    "Worker processes: as many Python functions are asked at once.",
+    count(64)
+  )
+
+  val PythonMemory: Setting = Setting(
+    Prefix + "python.memory",
+    "bytes",
+    Some("2g"),
+    "submitted",
+    "Memory that a worker process may take for data (RLIMIT_DATA, on Linux); then a function's " +
+      "allocation raises MemoryError.",
+    bytes
+  )
+
+  val PythonBreakerFailures: Setting = Setting(
+    Prefix + "python.breaker_failures",
+    "number",
+    Some("3"),
+    "submitted",
+    "Failures in a row after which a Python function is not asked for a while.",
+    count(1000)
+  )
+
+  val PythonBreakerTime: Setting = Setting(
+    Prefix + "python.breaker_time",
+    "time",
+    Some("30s"),
+    "submitted",
+    "How long that while is; twice as long each time it fails again, up to 16 times as long.",
+    seconds("1ms")
+  )
+
+  val PythonAllowSession: Setting = Setting(
+    Prefix + "python.allow_session",
+    "boolean",
+    Some("false"),
+    "submitted",
+    "Whether any session, those of Spark Connect and JDBC clients too, may name a Python function, " +
+      "which runs as the driver's user.",
+    oneOf("true", "false")
+  )
+
   val settings: Seq[Setting] = Seq(
     Policies,
     Mode,
@@ -168,14 +246,21 @@ object AqePilotConf {
     MaxPartitions,
     MaxCrossProducts,
     RingBytes,
-    AllSessions
+    AllSessions,
+    PythonDeadline,
+    PythonLoadTimeout,
+    PythonWorkers,
+    PythonMemory,
+    PythonBreakerFailures,
+    PythonBreakerTime,
+    PythonAllowSession
   )
 
   /** Keys of one policy, `<name>` and `<point>` as placeholders: type, meaning. */
   val policySettings: Seq[(String, String, String)] = Seq(
     (
       PolicyPrefix + "<name>.<point>",
-      "SQL expression over the point's facts",
+      "SQL expression over the point's facts, or python:<module>:<function>",
       "The policy's text at a decision point; null leaves the choice to the next policy, then Spark."
     ),
     (
@@ -226,6 +311,11 @@ object AqePilotConf {
     submitted(setting.key).filter(setting.problem(_).isEmpty)
 
   def isTrue(value: Option[String]): Boolean = value.contains("true")
+
+  /** The submitted value of a setting that has a default. */
+  def inForce(setting: Setting): String = getSubmitted(setting).orElse(setting.default).get.trim
+
+  def toMillis(value: String): Long = JavaUtils.timeStringAsMs(value)
 
   def toBytes(value: String): Long = JavaUtils.byteStringAsBytes(value)
 

@@ -4,7 +4,7 @@ import org.apache.spark.sql.aqepilot.facts.{LazyRow, QueryFacts}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
-import io.aqepilot.decision.{DecisionPoint, FactsRow, Guards, Reason, Verdict}
+import io.aqepilot.decision.{DecisionPoint, FactsRow, Guards, Verdict}
 import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure, FactFault}
 
 /** One policy's answer, a Catalyst value that is never null, or why there is none. */
@@ -60,7 +60,7 @@ object Asking {
       val guards = Guardrails.of(session.sessionState.conf, session.sparkContext)
       val verdicts = ask(set, point, row, answer).map { given =>
         given -> (given.value match {
-          case Left(failure) => Verdict(None, Reason.EvaluationFailed, Some(failure.message))
+          case Left(failure) => Verdict(None, failure.reason, Some(failure.message))
           case Right(value)  =>
             judge.getOrElse(point.judge _)(value, new FactsRow(point.facts, row), guards)
         })

@@ -73,8 +73,9 @@ object PolicySet {
     if (listed.isEmpty) empty
     else {
       val names = AqePilotConf.splitNames(listed)
+      val values = names.flatMap(keysOf).map(conf.getConfString(_, null))
       val texts = listed +: conf.getConfString(AqePilotConf.Mode.key, null) +:
-        names.flatMap(keysOf).map(conf.getConfString(_, null))
+        PolicyTexts.version(values) +: values
       val known = cache.get(texts)
       if (known != null) known
       else {
@@ -91,11 +92,11 @@ object PolicySet {
   private def keysOf(name: String): Seq[String] =
     keys.computeIfAbsent(name, _ => parts.map(AqePilotConf.PolicyPrefix + name + "." + _))
 
-  /** First 12 hex digits of the SHA-256 of a policy's text and its `when`. */
-  def revision(text: String, when: Option[String]): String =
+  /** First 12 hex digits of the SHA-256 of a policy's text, its `when`, and the code that the text names. */
+  def revision(text: String, when: Option[String], code: Option[String] = None): String =
     MessageDigest
       .getInstance("SHA-256")
-      .digest((text + "\u0000" + when.getOrElse("")).getBytes(UTF_8))
+      .digest((Seq(text, when.getOrElse("")) ++ code).mkString("\u0000").getBytes(UTF_8))
       .take(6)
       .map(b => f"$b%02x")
       .mkString
@@ -109,15 +110,17 @@ object PolicySet {
       val when = at("when")
       val modeWord = at("mode").getOrElse(Mode.Enforce.name)
       val policies = texts.map { case (point, text) =>
+        val from = source(name, point, text)
+        val compiled = PolicyTexts.compile(text, point, from == "submitted")
         NamedPolicy(
           name,
           point,
           text,
           when,
           Mode.of(modeWord).atMost(most),
-          revision(text, when),
-          source(name, point, text),
-          PolicyCompiler.compile(text, point),
+          revision(text, when, compiled.toOption.flatMap(_.code)),
+          from,
+          compiled,
           when.map(PolicyCompiler.compile(_, DecisionPoints.whenFacts, BooleanType))
         )
       }

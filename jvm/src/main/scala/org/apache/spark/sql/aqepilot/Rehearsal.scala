@@ -5,7 +5,6 @@ import org.apache.spark.sql.catalyst.expressions.{JsonToStructs, Literal}
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.{DecisionPoint, DecisionPoints, FactsRow, Guards, Reason, Verdict}
-import io.aqepilot.policy.PolicyCompiler
 
 /** Decides on facts that somebody wrote down instead of on a running query. */
 object Rehearsal {
@@ -41,12 +40,12 @@ object Rehearsal {
       facts: InternalRow,
       guards: Guards
   ): (Option[String], Verdict) =
-    PolicyCompiler.compile(text, point) match {
+    PolicyTexts.compile(text, point, isSubmitted = false) match {
       case Left(e)       => throw new IllegalArgumentException(s"${e.code}: ${e.message}")
       case Right(policy) =>
         policy.eval(facts) match {
           case Left(failure) =>
-            (None, Verdict(None, Reason.EvaluationFailed, Some(failure.message)))
+            (None, Verdict(None, failure.reason, Some(failure.message)))
           case Right(null)   => (None, Verdict(None, Reason.NullAnswer))
           case Right(answer) =>
             (

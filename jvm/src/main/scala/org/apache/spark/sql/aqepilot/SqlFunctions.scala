@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.aqepilot.log.DecisionLog
+import org.apache.spark.sql.aqepilot.python.PythonWorkers
 import org.apache.spark.sql.aqepilot.rewrite.CostEvaluatorInstall
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{
@@ -191,7 +192,7 @@ object SqlFunctions {
       PolicyCompiler.compile(text, DecisionPoints.whenFacts, BooleanType).left.toOption
     else
       DecisionPoints.named(point) match {
-        case Some(p) => PolicyCompiler.compile(text, p).left.toOption
+        case Some(p) => PolicyTexts.compile(text, p, isSubmitted = false).left.toOption
         case None    =>
           Some(
             PolicyError(
@@ -262,6 +263,9 @@ private object Status {
           row("guard", "max_hash_build_bytes", guards.maxHashBuildBytes.toString, "in force"),
           row("guard", "growth", guards.growth.toString, "in force")
         )
+      } ++
+      PythonWorkers.getActive.toSeq.flatMap(_.status).map { case (name, state, detail) =>
+        row("python", name, state, detail)
       } ++
       problems.map(p => row("problem", p.code, null, p.message)) ++
       session.toSeq.flatMap(s =>

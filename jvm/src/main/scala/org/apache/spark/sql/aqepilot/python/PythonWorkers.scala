@@ -1,0 +1,500 @@
+package org.apache.spark.sql.aqepilot.python
+
+import java.io.{File, IOException}
+import java.util.concurrent.{
+  CompletableFuture,
+  ConcurrentHashMap,
+  Executors,
+  LinkedBlockingQueue,
+  ScheduledFuture,
+  TimeUnit,
+  TimeoutException
+}
+import java.util.concurrent.atomic.{AtomicInteger, AtomicReference}
+
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.spark.SparkContext
+import org.apache.spark.api.python.PythonUtils
+import org.apache.spark.internal.Logging
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
+import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen}
+
+import io.aqepilot.decision.{DecisionPoint, Reason}
+import io.aqepilot.policy.EvaluationFailure
+
+/** A function at a point, as the workers know it. */
+final class PythonFunction(
+    val id: Int,
+    val text: PythonText,
+    val point: DecisionPoint,
+    val session: Option[SessionFunction],
+    val breaker: Breaker
+) {
+
+  /** A hash of the function's code, as the worker that loaded it first found it. */
+  @volatile private[python] var revision: Option[String] = None
+  @volatile private[python] var lastFailure: Option[String] = None
+}
+
+/** What loading a function came to. */
+sealed trait Loaded
+
+object Loaded {
+  final case class Ready(revision: String) extends Loaded
+
+  /** The function is at fault. */
+  final case class Refused(message: String) extends Loaded
+
+  /** There is no worker for now. */
+  final case class NoWorker(message: String) extends Loaded
+}
+
+/** The worker processes of one driver: as many as `spark.aqepilot.python.workers`, each with a thread that alone
+  * speaks to it. Who asks waits for the deadline and no longer; a process that has not answered by then is ended,
+  * and the next is started at once.
+  *
+  * No call throws but InterruptedException.
+  */
+final class PythonWorkers private (sc: SparkContext) extends Logging {
+  import PythonWorkers._
+
+  private val deadline = nanos(AqePilotConf.PythonDeadline)
+  private val loadTimeout = nanos(AqePilotConf.PythonLoadTimeout)
+  private val breakerNanos = nanos(AqePilotConf.PythonBreakerTime)
+  private val breakerFailures = AqePilotConf.inForce(AqePilotConf.PythonBreakerFailures).toInt
+  private val memory = AqePilotConf.toBytes(AqePilotConf.inForce(AqePilotConf.PythonMemory))
+
+  private val ids = new AtomicInteger
+  private val functions = new ConcurrentHashMap[(String, String), PythonFunction]()
+  private val requests = new LinkedBlockingQueue[Request]()
+  @volatile private var isClosed = false
+
+  private val watch = Executors.newSingleThreadScheduledExecutor { (task: Runnable) =>
+    val thread = new Thread(task, "aqepilot-python-watch")
+    thread.setDaemon(true)
+    thread
+  }
+
+  private val workers =
+    Seq.tabulate(AqePilotConf.inForce(AqePilotConf.PythonWorkers).toInt)(new Worker(_))
+
+  sc.addSparkListener(new SparkListener {
+    override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = close()
+  })
+  workers.foreach(_.start())
+
+  /** The function of a text at a point, loaded by one worker if it was not yet. */
+  def load(text: PythonText, point: DecisionPoint): (PythonFunction, Loaded) = {
+    val function = functions.computeIfAbsent(
+      (text.text, point.name),
+      _ =>
+        new PythonFunction(
+          ids.incrementAndGet(),
+          text,
+          point,
+          SessionFunctions.get(text.text),
+          new Breaker(breakerFailures, breakerNanos)
+        )
+    )
+    val loaded = function.revision match {
+      case Some(revision) => Loaded.Ready(revision)
+      case None           =>
+        val request = new Request(function, None)
+        requests.put(request)
+        outcome(request, 2 * loadTimeout) match {
+          case Outcome.Loaded(revision)         => Loaded.Ready(revision)
+          case Outcome.NotLoaded(message)       => Loaded.Refused(message)
+          case Outcome.Failed(failure, _)       => Loaded.NoWorker(failure.message)
+          case Outcome.Answer(_)                => Loaded.NoWorker("an answer without a question")
+        }
+    }
+    if (loaded.isInstanceOf[Loaded.Refused]) functions.remove((text.text, point.name), function)
+    (function, loaded)
+  }
+
+  /** The function's answer to a facts row, as JSON.
+    *
+    * @param facts
+    *   as JSON, with the long arrays' bytes; not computed where nobody is asked
+    */
+  def ask(function: PythonFunction)(facts: => Facts): Either[EvaluationFailure, String] =
+    if (!function.breaker.admits()) Left(failure(Reason.PythonBreakerOpen, opened(function)))
+    else {
+      var isAsked = false
+      try {
+        val request = new Request(function, Some(facts))
+        requests.put(request)
+        outcome(request, deadline) match {
+          case Outcome.Answer(json) =>
+            isAsked = true
+            Right(json)
+          case Outcome.Failed(failure, _) if failure.reason == Reason.PythonBusy => Left(failure)
+          case Outcome.Failed(failure, trace)                                    =>
+            isAsked = true
+            Left(failed(function, failure, trace))
+          case Outcome.NotLoaded(message) =>
+            isAsked = true
+            Left(failed(function, failure(Reason.PythonNoWorker, message)))
+          case Outcome.Loaded(_) => Left(failure(Reason.InternalError, "loaded instead of asked"))
+        }
+      } finally if (!isAsked) function.breaker.unasked()
+    }
+
+  /** It failed: counted, and told once for each way of failing. */
+  def failed(
+      function: PythonFunction,
+      failure: EvaluationFailure,
+      trace: String = ""
+  ): EvaluationFailure = {
+    function.lastFailure = Some(s"${failure.reason.code}: ${failure.message}")
+    val what = s"${function.text.text} at ${function.point.name}"
+    FailOpen.warnOnce(
+      s"$what: ${failure.reason.code}: ${failure.message}" +
+        (if (trace.isEmpty) "" else "\n" + trace.stripSuffix("\n"))
+    )
+    if (function.breaker.failed()) logWarning(s"aqepilot: $what: ${opened(function)}")
+    failure
+  }
+
+  private def opened(function: PythonFunction): String = {
+    val seconds = function.breaker.openFor.fold(0L)(n => math.max(1, n / 1000000000L))
+    s"it is asked again in $seconds s; it failed with " + function.lastFailure.getOrElse("?")
+  }
+
+  private def loadedFunctions: Seq[PythonFunction] =
+    functions.values.toArray(Array.empty[PythonFunction]).toSeq.sortBy(_.id)
+
+  /** Name, state and detail of each worker and function. */
+  def status: Seq[(String, String, String)] =
+    workers.map(w => (w.getName.stripPrefix("aqepilot-"), w.state, w.detail)) ++
+      loadedFunctions.map { f =>
+        val state = if (f.breaker.openFor.isDefined) "breaker open" else "ready"
+        (s"${f.text.text} at ${f.point.name}", state, f.lastFailure.orNull)
+      }
+
+  /** Ends all processes; who waits for an answer gets none. */
+  def close(): Unit = {
+    isClosed = true
+    workers.foreach(_.close())
+    requests.forEach(r => r.result.complete(closed))
+    watch.shutdownNow()
+  }
+
+  private def closed = Outcome.Failed(failure(Reason.PythonNoWorker, "the application has ended"))
+
+  /** Waits for a request; ends the process that has not served it in time. */
+  private def outcome(request: Request, most: Long): Outcome =
+    try {
+      if (isClosed) request.result.complete(closed)
+      var left = most
+      var found: Outcome = null
+      while (found == null)
+        try found = request.result.get(left, TimeUnit.NANOSECONDS)
+        catch {
+          case _: TimeoutException =>
+            if (workers.exists(_.isStarting) && !request.isClaimed) left = PollNanos
+            else if (request.cancel())
+              found = Outcome.Failed(
+                failure(Reason.PythonBusy, s"its turn did not come within ${millis(most)} ms")
+              )
+            else {
+              val now = System.nanoTime()
+              left =
+                if (request.sentAt > 0) request.sentAt + most - now
+                else request.claimedAt + 2 * loadTimeout - now
+              if (left <= 0) {
+                request.end(
+                  if (request.sentAt > 0)
+                    failure(Reason.PythonDeadline, s"no answer within ${millis(most)} ms")
+                  else failure(Reason.PythonNoWorker, "no worker process in time")
+                )
+                left = TimeUnit.SECONDS.toNanos(5)
+              }
+            }
+        }
+      found
+    } catch {
+      case e: InterruptedException =>
+        if (!request.cancel()) request.end(failure(Reason.PythonDied, "the query was cancelled"))
+        throw e
+    }
+
+  /** One question, or the request to load a function. */
+  final private class Request(val function: PythonFunction, val facts: Option[Facts]) {
+    val result = new CompletableFuture[Outcome]()
+    @volatile var sentAt = 0L
+    @volatile var claimedAt = 0L
+    private val by = new AtomicReference[Option[Worker]]()
+
+    /** Whether the worker is to serve it. */
+    def claim(worker: Worker): Boolean = {
+      claimedAt = System.nanoTime()
+      by.compareAndSet(null, Some(worker))
+    }
+
+    def isClaimed: Boolean = by.get != null
+
+    /** Whether nobody had begun with it. */
+    def cancel(): Boolean = by.compareAndSet(null, None)
+
+    /** Ends the process that serves it. */
+    def end(why: EvaluationFailure): Unit = {
+      result.complete(Outcome.Failed(why))
+      Option(by.get).flatten.foreach(_.kill(this))
+    }
+  }
+
+  final private class Worker(number: Int) extends Thread(s"aqepilot-python-$number") {
+    setDaemon(true)
+
+    @volatile private var process: Option[WorkerProcess] = None
+    @volatile private var serving: Request = _
+    @volatile private var lastFailure: Option[String] = None
+
+    /** Whether it makes a new process ready: who asks waits for that, for `load_timeout` at most. */
+    @volatile var isStarting = false
+    private var loaded = Set.empty[Int]
+    private var starts = 0
+    private var conversations = 0
+    private var failedStarts = 0
+    private var notBefore = 0L
+
+    def state: String = if (process.exists(_.isAlive)) "running" else "not running"
+
+    def detail: String = process.filter(_.isAlive) match {
+      case Some(p) => s"process ${p.pid}, Python ${p.python}, start $starts of this worker"
+      case None    => lastFailure.orNull
+    }
+
+    /** Ends the process if it still serves that request. */
+    def kill(request: Request): Unit =
+      synchronized(if (serving eq request) process.foreach(_.kill()))
+
+    def close(): Unit = {
+      synchronized(process.foreach(_.kill()))
+      interrupt()
+    }
+
+    override def run(): Unit =
+      try
+        while (!isClosed) {
+          val request = requests.take()
+          if (request.claim(this)) {
+            synchronized { serving = request }
+            val outcome =
+              try serve(request)
+              catch {
+                case e: InterruptedException => throw e
+                case e: Throwable            =>
+                  Outcome.Failed(failure(Reason.PythonDied, FailOpen.short(e)))
+              } finally synchronized { serving = null }
+            isStarting = process.isEmpty && notBefore <= System.nanoTime() && !isClosed
+            request.result.complete(outcome)
+            if (isStarting) again()
+            isStarting = false
+          }
+        }
+      catch { case _: InterruptedException => }
+      finally {
+        Option(serving).foreach(_.result.complete(closed))
+        process.foreach(_.end())
+      }
+
+    private def serve(request: Request): Outcome =
+      try {
+        val p = running()
+        val function = request.function
+        val isLoaded = if (loaded.contains(function.id)) None else load(p, function)
+        (isLoaded, request.facts) match {
+          case (Some(refused), _) => refused
+          case (None, None)       => Outcome.Loaded(function.revision.getOrElse(""))
+          case (None, Some(facts)) =>
+            request.sentAt = System.nanoTime()
+            answer(converse(p)(facts.frame(_, function.id, seconds(deadline))))
+        }
+      } catch {
+        case e: StartFailed => Outcome.Failed(failure(Reason.PythonNoWorker, e.getMessage))
+        case e: IOException =>
+          val died = process.fold("")(p => { p.end(); p.ending })
+          process = None
+          Outcome.Failed(failure(Reason.PythonDied, s"the worker process is gone: $died"))
+      }
+
+    private def converse(p: WorkerProcess)(frame: Int => Frame): JsonNode = {
+      conversations += 1
+      p.send(frame(conversations))
+      val said = p.read()
+      if (said.path("id").asInt != conversations)
+        throw new IOException("it answered another question")
+      said
+    }
+
+    private def answer(said: JsonNode): Outcome =
+      if (said.has("answer")) Outcome.Answer(said.get("answer").asText)
+      else if (said.has("wrong"))
+        Outcome.Failed(failure(Reason.PythonWrongAnswer, said.get("wrong").asText))
+      else {
+        val trace = said.path("trace").asText
+        val why = said.path("error").asText + inTrace(trace)
+        Outcome.Failed(failure(Reason.PythonRaised, why), trace)
+      }
+
+    /** None when it is loaded now. */
+    private def load(p: WorkerProcess, function: PythonFunction): Option[Outcome] = {
+      val timer = endIn(loadTimeout, p)
+      val said =
+        try {
+          converse(p)(loading(_, function))
+        } finally timer.cancel(false)
+      val revision = said.path("revision").asText("")
+      if (!said.has("revision")) {
+        val trace = said.path("trace").asText
+        Some(Outcome.NotLoaded(said.path("error").asText("?") + inTrace(trace)))
+      } else if (function.revision.exists(_ != revision))
+        Some(
+          Outcome.NotLoaded("its files changed while the application ran: restart the application")
+        )
+      else {
+        function.revision = Some(revision)
+        loaded += function.id
+        None
+      }
+    }
+
+    private def running(): WorkerProcess = process.filter(_.isAlive).getOrElse {
+      process.foreach(_.end())
+      process = None
+      loaded = Set.empty
+      if (System.nanoTime() < notBefore) throw new StartFailed(lastFailure.getOrElse("?"))
+      try {
+        val p = WorkerProcess.start(getName, interpreter, memory)
+        synchronized { process = Some(p) }
+        val timer = endIn(loadTimeout, p)
+        try WorkerProcess.greeted(p)
+        finally timer.cancel(false)
+        starts += 1
+        failedStarts = 0
+        p
+      } catch {
+        case NonFatal(e) =>
+          process = None
+          failedStarts = math.min(failedStarts + 1, 10)
+          val pause = math.min(MostPauseNanos, FirstPauseNanos << (failedStarts - 1))
+          notBefore = System.nanoTime() + pause
+          lastFailure = Some(s"$interpreter: ${FailOpen.short(e)}")
+          FailOpen.warnOnce(s"no Python worker: ${lastFailure.get}")
+          throw new StartFailed(lastFailure.get)
+      }
+    }
+
+    /** A new process, with the functions that are asked, before the next one is. */
+    private def again(): Unit =
+      try {
+        val p = running()
+        loadedFunctions
+          .filter(f => f.revision.isDefined && f.breaker.openFor.isEmpty)
+          .foreach(load(p, _))
+      } catch {
+        case _: StartFailed => // said already
+        case _: IOException =>
+          process.foreach(_.end())
+          process = None
+      }
+  }
+
+  private def endIn(nanos: Long, process: WorkerProcess): ScheduledFuture[_] =
+    watch.schedule((() => process.kill()): Runnable, nanos, TimeUnit.NANOSECONDS)
+
+  private def loading(id: Int, function: PythonFunction): Frame = {
+    val request = WorkerProcess.mapper.createObjectNode()
+    request.put("load", function.text.text).put("id", id)
+    request.put("function_id", function.id).put("point", function.point.name)
+    request.put("seconds", seconds(loadTimeout))
+    val path = request.putArray("path")
+    (function.session.fold(Seq.empty[String])(_.path) ++ ownPath).distinct.foreach(path.add)
+    function.text match {
+      case ImportedFunction(_, module, name) => request.put("module", module).put("function", name)
+      case _                                 =>
+    }
+    val pickled = function.session.fold(Array.emptyByteArray)(_.pickled)
+    new Frame(WorkerProcess.mapper.writeValueAsBytes(request), pickled.length, _.put(pickled))
+  }
+
+  /** `--py-files`, pyspark itself, and the working directory last. */
+  private def ownPath: Seq[String] =
+    sc.conf.get("spark.submit.pyFiles", "").split(",").toSeq.filter(_.nonEmpty).map { file =>
+      if (file.startsWith("file:")) new java.net.URI(file).getPath else file
+    } ++ PythonUtils.sparkPythonPath.split(File.pathSeparator).toSeq.filter(_.nonEmpty) :+
+      new File(".").getAbsoluteFile.getParent
+
+  /** As `PythonRunner` finds the driver's; a notebook's front end is no interpreter. */
+  private def interpreter: String =
+    sc.conf
+      .getOption("spark.pyspark.driver.python")
+      .orElse(sc.conf.getOption("spark.pyspark.python"))
+      .orElse(sys.env.get("PYSPARK_DRIVER_PYTHON").filterNot(isFrontEnd))
+      .orElse(sys.env.get("PYSPARK_PYTHON"))
+      .orElse(loadedFunctions.flatMap(_.session).map(_.python).find(_.nonEmpty))
+      .getOrElse("python3")
+}
+
+object PythonWorkers {
+
+  /** What a request came to. */
+  sealed private trait Outcome
+
+  private object Outcome {
+    final case class Answer(json: String) extends Outcome
+    final case class Loaded(revision: String) extends Outcome
+    final case class NotLoaded(message: String) extends Outcome
+    final case class Failed(failure: EvaluationFailure, trace: String = "") extends Outcome
+  }
+
+  final private class StartFailed(message: String) extends RuntimeException(message)
+
+  private val PollNanos = TimeUnit.MILLISECONDS.toNanos(5)
+  private val FirstPauseNanos = TimeUnit.SECONDS.toNanos(1)
+  private val MostPauseNanos = TimeUnit.MINUTES.toNanos(5)
+
+  private var current: Option[(SparkContext, PythonWorkers)] = None
+
+  /** Those of a driver, made on first use. */
+  def get(sc: SparkContext): PythonWorkers = synchronized {
+    current match {
+      case Some((`sc`, workers)) => workers
+      case other                 =>
+        other.foreach(_._2.close())
+        val made = new PythonWorkers(sc)
+        current = Some((sc, made))
+        made
+    }
+  }
+
+  /** Those of the running driver, if it has any. */
+  def getActive: Option[PythonWorkers] = synchronized {
+    current.collect { case (sc, workers) if SparkContext.getActive.contains(sc) => workers }
+  }
+
+  private def failure(reason: Reason, message: String) = EvaluationFailure(message.take(300), reason)
+
+  private def nanos(setting: org.apache.spark.sql.aqepilot.Setting): Long =
+    TimeUnit.MILLISECONDS.toNanos(AqePilotConf.toMillis(AqePilotConf.inForce(setting)))
+
+  private def millis(nanos: Long): Long = TimeUnit.NANOSECONDS.toMillis(nanos)
+
+  /** After which the kernel ends a worker that is left alone. */
+  private def seconds(nanos: Long): Double = 2 * nanos / 1e9 + 5
+
+  private def isFrontEnd(python: String): Boolean = {
+    val name = new File(python.trim.split("\\s+").head).getName
+    name.startsWith("jupyter") || name.startsWith("ipython")
+  }
+
+  private def inTrace(trace: String): String = {
+    val lines = trace.linesIterator.filter(_.trim.startsWith("File ")).toSeq
+    lines.lastOption.fold("")(line => s" (${line.trim})")
+  }
+}

@@ -1,0 +1,338 @@
+"""Asks Python functions on behalf of a Spark driver, in a process of its own.
+
+The jar carries this file and starts it. Needs nothing but Python's standard library. Frames go over
+anonymous pipes, which nobody but the driver holds: a length of 4 bytes, the length of a JSON object,
+the object, then the bytes of its long arrays. What the functions print goes to standard error, and so
+to the driver's log.
+
+The functions see the facts as `Facts`, the same in plain tests (`aqepilot.testing.facts`).
+"""
+
+from __future__ import annotations
+
+import array
+import builtins
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import io
+import json
+import os
+import pickle
+import signal
+import struct
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+PROTOCOL = 1
+LONGS = "$longs"
+MOST_ANSWER_BYTES = 1 << 20
+MOST_TRACEBACK_CHARS = 2000
+
+
+class Facts:
+    """What is known at a decision point, or a group of it; read-only.
+
+    Facts are attributes: ``facts.side.max_bytes``. None means that Spark does not know. Arrays are
+    tuples; arrays of bytes by partition are memory views of 64-bit integers, which ``numpy.asarray``
+    takes without copying.
+    """
+
+    __slots__ = ("_path", "_values")
+
+    def __init__(self, values: Mapping[str, Any], path: str = "facts") -> None:
+        object.__setattr__(self, "_values", dict(values))
+        object.__setattr__(self, "_path", path)
+
+    def __getattr__(self, name: str) -> Any:
+        values: dict[str, Any] = object.__getattribute__(self, "_values")
+        path: str = object.__getattribute__(self, "_path")
+        try:
+            value = values[name]
+        except KeyError:
+            near = difflib.get_close_matches(name, values, 1)
+            instead = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(values)}."
+            raise AttributeError(f"{path} has no fact {name}{instead}") from None
+        if isinstance(value, dict):
+            value = values[name] = Facts(value, f"{path}.{name}")
+        elif isinstance(value, list):
+            items = (
+                Facts(v, f"{path}.{name}[{i}]") if isinstance(v, dict) else v
+                for i, v in enumerate(value)
+            )
+            value = values[name] = tuple(items)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{self._path} is read-only")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{self._path} is read-only")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *self._values]
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={getattr(self, name)!r}" for name in self._values)
+        return f"Facts({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Facts) and all(
+            name in other._values and getattr(self, name) == getattr(other, name)
+            for name in {*self._values, *other._values}
+            if name in self._values
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Facts, (self._values, self._path))
+
+
+class AnswerError(TypeError):
+    """What a function returned is no decision."""
+
+
+def plain(answer: Any) -> Any:
+    """Returns a decision as JSON has it.
+
+    Args:
+        answer: None, a string, a number, a sequence or array of numbers, a mapping of a decision's
+            fields, or an object with an ``_asdict`` or ``asdict`` method (the classes of
+            `aqepilot.points`). Fields that are None are left out.
+
+    Raises:
+        AnswerError: It is something else; says what.
+
+    >>> plain({"skew_factor": 2.0, "force": None})
+    {'skew_factor': 2.0}
+    >>> plain(array.array("q", [1, 2]))
+    [1, 2]
+    """
+    if answer is None or isinstance(answer, (str, bool, int, float)):
+        return answer
+    as_dict = getattr(answer, "_asdict", None) or getattr(answer, "asdict", None)
+    if callable(as_dict):
+        answer = as_dict()
+    if isinstance(answer, Mapping):
+        fields = {key: plain(value) for key, value in answer.items()}
+        if not all(isinstance(key, str) for key in fields):
+            raise AnswerError("a decision's fields are named by strings.")
+        return {key: value for key, value in fields.items() if value is not None}
+    tolist = getattr(answer, "tolist", None)  # numpy, array, memoryview
+    if callable(tolist) and not isinstance(answer, type):
+        return plain(tolist())
+    if isinstance(answer, Sequence) and not isinstance(answer, (bytes, bytearray)):
+        return [plain(item) for item in answer]
+    raise AnswerError(f"a {type(answer).__name__} is no decision.")
+
+
+class _Opened:
+    """The files that are read while it is entered, the interpreter's and its packages' left out."""
+
+    def __init__(self) -> None:
+        self.paths: set[str] = set()
+        self._on = False
+        sys.addaudithook(self._see)
+
+    def __enter__(self) -> _Opened:
+        self.paths = set()
+        self._on = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._on = False
+
+    def _see(self, event: str, args: tuple[Any, ...]) -> None:
+        if self._on and event == "open" and isinstance(args[0], (str, os.PathLike)):
+            mode = args[1]
+            if mode is None or (isinstance(mode, str) and not set(mode) & set("wax+")):
+                self.paths.add(os.path.abspath(os.fspath(args[0])))
+
+    def sources(self) -> list[str]:
+        found = set()
+        for path in self.paths:
+            if path.endswith(".pyc"):
+                try:
+                    path = importlib.util.source_from_cache(path)
+                except ValueError:
+                    pass
+            if os.path.isfile(path):
+                found.add(path)
+        return sorted(found)
+
+
+def _is_of_interpreter(path: str) -> bool:
+    homes = {os.path.realpath(home) for home in (sys.prefix, sys.base_prefix, "/proc", "/sys")}
+    return any(os.path.realpath(path).startswith(home + os.sep) for home in homes)
+
+
+def _digest(paths: Sequence[str]) -> str:
+    total = hashlib.sha256()
+    for path in paths:
+        with io.FileIO(path) as file:
+            total.update(os.path.basename(path).encode() + b"\0")
+            total.update(hashlib.sha256(file.readall()).digest())
+    return total.hexdigest()
+
+
+class _Worker:
+    def __init__(self, requests: BinaryIO, answers: BinaryIO) -> None:
+        self._requests, self._answers = requests, answers
+        self._functions: dict[int, Callable[[Facts], Any]] = {}
+        self._opened = _Opened()
+
+    def serve(self) -> None:
+        self._send({"protocol": PROTOCOL, "python": sys.version.split()[0], "pid": os.getpid()})
+        while (head := self._exactly(4)) is not None:
+            frame = self._exactly(struct.unpack(">I", head)[0])
+            if frame is None:
+                return
+            size = struct.unpack_from(">I", frame)[0]
+            request = json.loads(bytes(frame[4 : 4 + size]))
+            blob = memoryview(frame)[4 + size :].toreadonly()
+            # The kernel ends this process if a function holds on long after the driver is gone.
+            signal.setitimer(signal.ITIMER_REAL, request["seconds"])
+            try:
+                answer = self._load(request, blob) if "load" in request else self._ask(request, blob)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            self._send({"id": request["id"], **answer})
+
+    def _load(self, request: dict[str, Any], blob: memoryview) -> dict[str, Any]:
+        try:
+            for path in request["path"]:
+                if path not in sys.path:
+                    sys.path.append(path)
+            with self._opened:
+                if blob:
+                    function = pickle.loads(blob)
+                    revision = hashlib.sha256(blob).hexdigest()
+                else:
+                    module = importlib.import_module(request["module"])
+                    function = _attribute(module, request["function"])
+                    revision = _revision(module, self._opened.sources())
+            if not callable(function):
+                raise TypeError(f"{request['load']} is a {type(function).__name__}, not a function")
+            declared = getattr(function, "aqepilot_point", None)
+            if declared not in (None, request["point"]):
+                raise ValueError(f"{request['load']} is for {declared}, not for {request['point']}")
+        except BaseException as error:
+            return {"error": _told(error), "trace": _trace(error)}
+        self._functions[request["function_id"]] = function
+        return {"revision": revision}
+
+    def _ask(self, request: dict[str, Any], blob: memoryview) -> dict[str, Any]:
+        try:
+            facts = Facts(_with_longs(request["facts"], blob))
+            answer = self._functions[request["function_id"]](facts)
+        except BaseException as error:
+            return {"error": _told(error), "trace": _trace(error)}
+        try:
+            text = json.dumps(plain(answer))
+        except BaseException as error:
+            return {"wrong": _told(error)}
+        if len(text) > MOST_ANSWER_BYTES:
+            return {"wrong": f"the answer has {len(text)} characters, {MOST_ANSWER_BYTES} at most."}
+        return {"answer": text}
+
+    def _send(self, answer: dict[str, Any]) -> None:
+        text = json.dumps(answer).encode()
+        self._answers.write(struct.pack(">I", len(text)) + text)
+        self._answers.flush()
+
+    def _exactly(self, size: int) -> bytearray | None:
+        """Reads so many bytes; None at the end: the driver is gone."""
+        data = bytearray(size)
+        view = memoryview(data)
+        done = 0
+        while done < size:
+            read = self._requests.readinto(view[done:])  # type: ignore[attr-defined]
+            if not read:
+                return None
+            done += read
+        return data
+
+
+def _with_longs(value: Any, blob: memoryview) -> Any:
+    if isinstance(value, dict):
+        if LONGS in value:
+            start, count = value[LONGS]
+            longs = blob[start : start + 8 * count]
+            if sys.byteorder == "little":
+                return longs.cast("q")
+            swapped = array.array("q", longs)
+            swapped.byteswap()
+            return memoryview(swapped).toreadonly()
+        return {key: _with_longs(item, blob) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_longs(item, blob) for item in value]
+    return value
+
+
+def _attribute(module: Any, path: str) -> Any:
+    found = module
+    for name in path.split("."):
+        if not hasattr(found, name):
+            names = [n for n in vars(found) if callable(getattr(found, n)) and n[0] != "_"]
+            near = difflib.get_close_matches(name, names, 1)
+            instead = f"; did you mean {near[0]}?" if near else ""
+            raise AttributeError(f"module {module.__name__} has no function {path}{instead}")
+        found = getattr(found, name)
+    return found
+
+
+def _revision(module: Any, opened: Sequence[str]) -> str:
+    own = getattr(module, "__file__", None)
+    files = {path for path in opened if not _is_of_interpreter(path)} | ({own} if own else set())
+    return _digest(sorted(path for path in files if os.path.isfile(path)))
+
+
+def _told(error: BaseException) -> str:
+    last = traceback.format_exception_only(type(error), error)[-1].strip()
+    return last[:500]
+
+
+def _trace(error: BaseException) -> str:
+    """The function's own part of the traceback, its end if it is long."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if f.filename != __file__ and "importlib" not in f.filename]
+    lines = traceback.format_list(own) + traceback.format_exception_only(type(error), error)
+    return "".join(lines)[-MOST_TRACEBACK_CHARS:]
+
+
+def _limit_memory(most: int) -> None:
+    try:
+        import resource
+    except ImportError:
+        return
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+def main(memory: int) -> None:
+    """Serves the driver at the other end of standard input and output until that is gone.
+
+    Args:
+        memory: Bytes of data that this process may have (RLIMIT_DATA, where there is one).
+    """
+    _limit_memory(memory)
+    requests, answers = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    sys.stdin = builtins.open(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.stderr
+    sys.argv = [""]
+    with io.FileIO(requests) as asked, io.BufferedWriter(io.FileIO(answers, "w")) as given:
+        _Worker(asked, given).serve()  # type: ignore[arg-type]
