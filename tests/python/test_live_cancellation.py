@@ -40,7 +40,7 @@ class JavaThread:
     def is_asking(self) -> bool:
         """Is a policy's text being evaluated there just now?"""
         stack = self._java.util.Collections.singletonList(self.thread.getStackTrace())
-        return "CompiledPolicy.eval" in self._java.util.Arrays.deepToString(stack.toArray())
+        return "SqlPolicy.eval" in self._java.util.Arrays.deepToString(stack.toArray())
 
     def is_done(self) -> bool:
         return bool(self._task.isDone())

@@ -1,0 +1,390 @@
+package org.apache.spark.sql.aqepilot.python
+
+import java.io.File
+import java.nio.file.Files
+import java.util.concurrent.{Callable, CountDownLatch, Executors, TimeUnit}
+
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.sql.aqepilot.Rehearsal
+import org.apache.spark.sql.catalyst.InternalRow
+import org.scalatest.BeforeAndAfterEach
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.aqepilot.decision.DynamicJoinSelectionPoint
+import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure, PolicyError}
+
+/** Against real processes of the `python3` on the path. */
+class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
+
+  private val point = DynamicJoinSelectionPoint
+  private val folder = Files.createTempDirectory("aqepilot-python").toFile
+  private var sc: SparkContext = _
+  private var modules = 0
+
+  override def afterEach(): Unit = {
+    if (sc != null) sc.stop()
+    sc = null
+  }
+
+  /** A driver with these settings, and a deadline that only what hangs misses. */
+  private def start(settings: (String, String)*): Unit = {
+    val conf = new SparkConf()
+      .setMaster("local[1]")
+      .setAppName("workers")
+      .set("spark.ui.enabled", "false")
+      .set("spark.pyspark.python", "python3")
+      .set("spark.aqepilot.python.deadline", "5s")
+    settings.foreach { case (key, value) => conf.set("spark." + key, value) }
+    sc = new SparkContext(conf)
+  }
+
+  private def write(name: String, text: String): File = {
+    val file = new File(folder, name)
+    Files.write(file.toPath, text.stripMargin.getBytes)
+    file
+  }
+
+  /** The function `choose` of a new module with this text. */
+  private def function(text: String): CompiledPolicy = {
+    modules += 1
+    val name = s"functions_$modules"
+    write(s"$name.py", "import os, signal, sys, time\n" + text.stripMargin)
+    loaded(s"python:$name:choose") match {
+      case Right(policy) => policy
+      case Left(error)   => fail(error.message)
+    }
+  }
+
+  private def loaded(text: String): Either[PolicyError, CompiledPolicy] = {
+    SessionFunctions.allow(text, folder.getPath, "")
+    PythonPolicy.compile(text, point, isSubmitted = false)
+  }
+
+  private def facts(description: String = "", bytes: Seq[Long] = Nil): InternalRow = Rehearsal.parse(
+    point,
+    s"""{"query": {"description": "$description"}, "side": {"is_left": true, "max_bytes": 7,
+       | "bytes_by_partition_id": ${bytes.mkString("[", ",", "]")}}}""".stripMargin
+  )
+
+  private def asked(policy: CompiledPolicy, row: InternalRow = facts()): String =
+    policy.eval(row) match {
+      case Right(answer)                        => String.valueOf(answer)
+      case Left(EvaluationFailure(why, reason)) => s"${reason.code}: $why"
+    }
+
+  private def timed[T](body: => T): (T, Double) = {
+    val start = System.nanoTime()
+    val result = body
+    (result, (System.nanoTime() - start) / 1e9)
+  }
+
+  private def pid: Long = PythonWorkers.get(sc).status.head._3 match {
+    case said => said.split("[ ,]")(1).toLong
+  }
+
+  private def isThere(pid: Long): Boolean = {
+    val stat = new File(s"/proc/$pid/stat")
+    stat.exists && !scala.io.Source.fromFile(stat).mkString.contains(") Z ")
+  }
+
+  private def soon(condition: => Boolean): Unit = {
+    val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30)
+    while (!condition) {
+      assert(System.nanoTime() < end)
+      Thread.sleep(10)
+    }
+  }
+
+  test("a function reads the facts, arrays of longs as a buffer, and gives the decision") {
+    start()
+    val policy = function(
+      """def choose(facts):
+        |    sizes = facts.side.bytes_by_partition_id
+        |    assert isinstance(sizes, memoryview) and sizes.format == "q" and sizes.readonly
+        |    assert facts.side.is_left is True and facts.side.row_count is None
+        |    return f"{facts.side.max_bytes} {list(sizes)} {facts.query.description}"
+        |"""
+    )
+    assert(asked(policy, facts("ä\\\"b", Seq(1, -2, 1L << 60))) ===
+      "7 [1, -2, 1152921504606846976] ä\"b")
+    assert(asked(policy) === "7 [] ")
+    assert(asked(function("def choose(facts): return None")) === "null")
+  }
+
+  test("what a function prints, by whatever way, does not disturb its answers") {
+    start()
+    val policy = function(
+      """def choose(facts):
+        |    print("x" * 100000)
+        |    os.write(1, b"raw output")
+        |    os.system("echo from a child")
+        |    sys.stdout.flush()
+        |    return "BROADCAST"
+        |"""
+    )
+    assert(Seq.fill(3)(asked(policy)).toSet === Set("BROADCAST"))
+  }
+
+  test("an exception is told with the function's line, and the next ask is served") {
+    start()
+    val policy = function(
+      """def choose(facts):
+        |    if facts.query.description: raise KeyError(facts.query.description)
+        |    return "BROADCAST"
+        |"""
+    )
+    val told = asked(policy, facts("sales"))
+    assert(told.startsWith("PYTHON_RAISED: KeyError: 'sales' (File ") && told.contains("line 3"))
+    val before = pid
+    assert(asked(policy) === "BROADCAST" && pid === before)
+    assert(asked(function("def choose(facts): sys.exit(3)")).startsWith("PYTHON_RAISED: SystemExit"))
+  }
+
+  Seq(
+    "sleeps" -> "time.sleep(600)",
+    "holds the interpreter" -> "\n        while True: pass",
+    "stops its process" -> "os.kill(os.getpid(), signal.SIGSTOP)",
+    "ignores signals" ->
+      "signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGALRM, signal.SIG_IGN); time.sleep(600)"
+  ).foreach { case (what, body) =>
+    test(s"a function that $what misses the deadline, its process is ended and the next ask served") {
+      start("aqepilot.python.deadline" -> "300ms")
+      val policy = function(
+        s"""def choose(facts):
+           |    if facts.query.description: $body
+           |    return "BROADCAST"
+           |"""
+      )
+      assert(asked(policy) === "BROADCAST")
+      val first = pid
+      val (answer, seconds) = timed(asked(policy, facts("hang")))
+      assert(answer === "PYTHON_DEADLINE: no answer within 300 ms")
+      assert(seconds >= 0.3 && seconds < 2)
+      assert(asked(policy) === "BROADCAST")
+      assert(pid !== first)
+      soon(!isThere(first))
+    }
+  }
+
+  Seq("os._exit(3)" -> "exit status 3", "os.kill(os.getpid(), signal.SIGKILL)" -> "signal 9").foreach {
+    case (body, how) =>
+      test(s"a process that ends by $body is told, and the next ask served") {
+        start()
+        val policy = function(
+          s"""def choose(facts):
+             |    if facts.query.description: $body
+             |    return "BROADCAST"
+             |"""
+        )
+        val answer = asked(policy, facts("end"))
+        assert(answer.startsWith("PYTHON_DIED: ") && answer.contains(how))
+        assert(asked(policy) === "BROADCAST")
+      }
+  }
+
+  test("a process that is killed between two asks is made anew") {
+    start()
+    val policy = function("def choose(facts): return 'BROADCAST'")
+    assert(asked(policy) === "BROADCAST")
+    new ProcessBuilder("kill", "-9", pid.toString).start().waitFor()
+    soon(!isThere(pid))
+    assert(asked(policy) === "BROADCAST")
+  }
+
+  test("what is no decision is refused with what is allowed") {
+    start("aqepilot.python.breaker_failures" -> "100")
+    def returning(what: String) = asked(function(s"def choose(facts): return $what"))
+    assert(returning("3") === "PYTHON_WRONG_ANSWER: the answer is 3; it has to be a string, or None.")
+    assert(returning("object()").contains("a object is no decision"))
+    assert(returning("{1: 2}").startsWith("PYTHON_WRONG_ANSWER"))
+    assert(returning("b'BROADCAST'").contains("a bytes is no decision"))
+    assert(returning("'x' * (2 << 20)").contains("1048576 at most"))
+    assert(
+      asked(function("a = []\na.append(a)\ndef choose(facts): return a"))
+        .startsWith("PYTHON_WRONG_ANSWER: RecursionError")
+    )
+  }
+
+  test("what writes to the answers' pipe ends its process only") {
+    start()
+    val policy = function(
+      """def choose(facts):
+        |    if facts.query.description:
+        |        for fd in range(3, 30):
+        |            try: os.write(fd, b"\x7f\xff\xff\xff garbage")
+        |            except OSError: pass
+        |    return "BROADCAST"
+        |"""
+    )
+    assert(asked(policy, facts("write")).startsWith("PYTHON_DIED: "))
+    assert(asked(policy) === "BROADCAST")
+  }
+
+  test("a function that allocates without end meets its limit, not the driver's") {
+    start("aqepilot.python.memory" -> "256m", "aqepilot.python.deadline" -> "30s")
+    val policy = function(
+      """def choose(facts):
+        |    held = []
+        |    while facts.query.description: held.append(bytearray(10 << 20))
+        |    return "BROADCAST"
+        |"""
+    )
+    assert(asked(policy, facts("much")).startsWith("PYTHON_RAISED: MemoryError"))
+    assert(asked(policy) === "BROADCAST")
+  }
+
+  test("after repeated failures a function is not asked for a while, others are") {
+    start("aqepilot.python.breaker_failures" -> "2", "aqepilot.python.breaker_time" -> "400ms")
+    val mended = new File(folder, "mended")
+    mended.delete()
+    val policy = function(
+      s"""def choose(facts):
+         |    if not os.path.exists("${mended.getPath}"): raise ValueError("not yet")
+         |    return "BROADCAST"
+         |"""
+    )
+    assert(Seq.fill(2)(asked(policy)).forall(_.startsWith("PYTHON_RAISED")))
+    assert(asked(policy).startsWith("PYTHON_BREAKER_OPEN: ") && asked(policy).contains("not yet"))
+    assert(PythonWorkers.get(sc).status.exists(_._2 == "breaker open"))
+    assert(asked(function("def choose(facts): return 'BROADCAST'")) === "BROADCAST")
+    mended.createNewFile()
+    soon(asked(policy) == "BROADCAST")
+    assert(!PythonWorkers.get(sc).status.exists(_._2 == "breaker open"))
+  }
+
+  test("a policy that cannot be loaded says why") {
+    start()
+    write("broken.py", "x = 1 / 0\n")
+    write("other.py", "number = 3\ndef choose(facts): pass\n")
+    def refused(text: String) = loaded(text) match {
+      case Left(error) => s"${error.code}: ${error.message}"
+      case Right(_)    => fail(text)
+    }
+    assert(refused("python:no_such_module:f").contains("ModuleNotFoundError"))
+    assert(refused("python:broken:f").contains("ZeroDivisionError: division by zero (File "))
+    assert(refused("python:other:chose").contains("did you mean choose?"))
+    assert(refused("python:other:number").contains("is a int, not a function"))
+    write("declared.py", "def f(facts): pass\nf.aqepilot_point = 'skew_join'\n")
+    assert(refused("python:declared:f").contains("is for skew_join, not for dynamic_join_selection"))
+    val unknown = PythonPolicy.compile(s"python:pickled:f:${"0" * 64}", point, isSubmitted = false)
+    assert(unknown.left.exists(_.code == PolicyError.PythonLoadFailed))
+  }
+
+  test("a session's settings alone may not name a function, submitted ones may") {
+    start()
+    write("named.py", "def choose(facts): return 'BROADCAST'\n")
+    def compile(isSubmitted: Boolean) =
+      PythonPolicy.compile("python:named:choose", point, isSubmitted)
+    val refused = compile(isSubmitted = false).left.toOption.get
+    assert(refused.code === PolicyError.PythonNotAllowed)
+    assert(refused.message.contains("spark.aqepilot.python.allow_session=true"))
+    SessionFunctions.allow("python:elsewhere:choose", folder.getPath, "")
+    assert(compile(isSubmitted = true).left.forall(_.code != PolicyError.PythonNotAllowed))
+  }
+
+  test("without an interpreter there is no worker, which is tried again later and costs no time") {
+    start("pyspark.python" -> "/no/such/python")
+    val policy = function("def choose(facts): return 'BROADCAST'")
+    val (answers, seconds) = timed(Seq.fill(2)(asked(policy)))
+    assert(answers.forall(_.startsWith("PYTHON_NO_WORKER: ")) && seconds < 2)
+    assert(answers.forall(_.contains("/no/such/python")))
+    assert(PythonWorkers.get(sc).status.head._2 === "not running")
+  }
+
+  test("an interpreter that is no Python is no worker") {
+    start("pyspark.python" -> "true")
+    val answer = asked(function("def choose(facts): return 'BROADCAST'"))
+    assert(answer.startsWith("PYTHON_NO_WORKER: true: ") && answer.contains("exit status 0"))
+  }
+
+  test("10,000 asks of 8 threads each get their own answer") {
+    start("aqepilot.python.workers" -> "2", "aqepilot.python.deadline" -> "60s")
+    val policy = function("def choose(facts): return facts.query.description")
+    val pool = Executors.newFixedThreadPool(8)
+    try {
+      val tasks = (0 until 8).map { thread =>
+        pool.submit(new Callable[Int] {
+          override def call(): Int = (0 until 1250).count { i =>
+            val name = s"$thread-$i"
+            asked(policy, facts(name, Seq.fill(i % 50)(i.toLong))) == name
+          }
+        })
+      }
+      assert(tasks.map(_.get).sum === 10000)
+    } finally pool.shutdownNow()
+  }
+
+  test("a query that is cancelled while it asks gets its interrupt, and the next ask is served") {
+    start("aqepilot.python.deadline" -> "600s")
+    val policy = function(
+      s"""def choose(facts):
+         |    if facts.query.description:
+         |        open("${folder.getPath}/asked", "w").close()
+         |        time.sleep(600)
+         |    return "BROADCAST"
+         |"""
+    )
+    assert(asked(policy) === "BROADCAST")
+    val interrupted = new CountDownLatch(1)
+    val thread = new Thread(() =>
+      try policy.eval(facts("hang"))
+      catch { case _: InterruptedException => interrupted.countDown() }
+    )
+    thread.start()
+    soon(new File(folder, "asked").exists)
+    thread.interrupt()
+    assert(interrupted.await(10, TimeUnit.SECONDS))
+    assert(asked(policy) === "BROADCAST")
+  }
+
+  test("no process is left when the context stops in the middle of an ask") {
+    start("aqepilot.python.deadline" -> "600s")
+    val policy = function(
+      s"""def choose(facts):
+         |    if facts.query.description:
+         |        open("${folder.getPath}/stopping", "w").close()
+         |        time.sleep(600)
+         |    return "BROADCAST"
+         |"""
+    )
+    assert(asked(policy) === "BROADCAST")
+    val before = pid
+    @volatile var answer = ""
+    val thread = new Thread(() => answer = asked(policy, facts("hang")))
+    thread.start()
+    soon(new File(folder, "stopping").exists)
+    sc.stop()
+    thread.join(20000)
+    assert(answer.startsWith("PYTHON_"))
+    soon(!isThere(before))
+  }
+
+  test("the revision tells the function's files by their content, data that it loads too") {
+    val data = write("table.json", "{}")
+    write("learned.py", s"""table = open("${data.getPath}").read()\ndef choose(facts): return None\n""")
+    def code = {
+      start()
+      try loaded("python:learned:choose").toOption.flatMap(_.code).get
+      finally afterEach()
+    }
+    val first = code
+    assert(first.length === 64 && code === first)
+    write("table.json", """{"a": 1}""")
+    assert(code !== first)
+  }
+
+  test("files that changed while the application ran are not taken for the recorded revision") {
+    start()
+    val policy = function(
+      """def choose(facts):
+        |    if facts.query.description: os._exit(1)
+        |    return "BROADCAST"
+        |"""
+    )
+    assert(asked(policy) === "BROADCAST")
+    val name = s"functions_$modules.py"
+    write(name, "import os\ndef choose(facts): return 'SHUFFLE_MERGE'\n")
+    assert(asked(policy, facts("end")).startsWith("PYTHON_DIED"))
+    assert(asked(policy).contains("its files changed while the application ran"))
+  }
+}
