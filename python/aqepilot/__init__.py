@@ -1,4 +1,4 @@
-"""Replace decisions of Spark's adaptive query execution by policies written in SQL.
+"""Replace decisions of Spark's adaptive query execution by policies written in SQL or Python.
 
 Nothing is loaded before it is used: importing this package does no work.
 """
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from aqepilot.__about__ import __version__
 
 if TYPE_CHECKING:
-    from aqepilot import recipes
+    from aqepilot import points, recipes, testing
     from aqepilot.decision import Decision
     from aqepilot.errors import AqePilotError, JarError, NotLiveError, PolicyError, Problem
     from aqepilot.explanation import explain
+    from aqepilot.function import policy
     from aqepilot.policies import Policy
     from aqepilot.session import Status, configure, decisions, status, use
 
@@ -30,6 +31,7 @@ _HOME = {
     "configure": "session",
     "decisions": "session",
     "explain": "explanation",
+    "policy": "function",
     "status": "session",
     "use": "session",
 }
@@ -47,8 +49,11 @@ __all__ = [
     "configure",
     "decisions",
     "explain",
+    "points",
+    "policy",
     "recipes",
     "status",
+    "testing",
     "use",
 ]
 
@@ -56,8 +61,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(import_module(f"aqepilot.{_HOME[name]}"), name)
-    elif name == "recipes":
-        value = import_module("aqepilot.recipes")
+    elif name in ("points", "recipes", "testing"):
+        value = import_module(f"aqepilot.{name}")
     else:
         raise AttributeError(f"module 'aqepilot' has no attribute {name!r}")
     globals()[name] = value
