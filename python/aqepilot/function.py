@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 from aqepilot import catalog
 from aqepilot.errors import PolicyError, Problem
 
-PREFIX = "python:"
 _Function = TypeVar("_Function", bound=Callable[[Any], Any])
 
 
@@ -86,13 +85,13 @@ def pickled(point: str, function: Callable[[Any], Any]) -> Pickled:
         raise PolicyError(Problem("FUNCTION_NOT_PICKLABLE", message, point)) from error
 
 
-def is_python(text: str) -> bool:
-    """Returns whether a policy's text names a Python function.
+def is_imported(text: str) -> bool:
+    """Returns whether a policy's text names a function that a module has.
 
-    >>> is_python("python:sales.policies:choose")
-    True
+    >>> is_imported("python:sales.policies:choose"), is_imported("python:pickled:choose:00ff")
+    (True, False)
     """
-    return text.strip().startswith(PREFIX)
+    return text.startswith("python:") and text.count(":") == 2
 
 
 def _check(point: str, function: Any) -> None:

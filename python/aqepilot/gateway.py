@@ -1,13 +1,21 @@
-"""The one file that touches the py4j gateway: a JVM that runs before the session is made.
+"""The one file that touches the py4j gateway: for what settings and SQL cannot carry.
 
-Under spark-submit the JVM is there before the script begins, so `spark.jars` set by the script
-comes too late for the driver's class path.
+That is a JVM that runs before the session is made (under spark-submit it is there before the script
+begins, so `spark.jars` set by the script comes too late for the driver's class path), Python
+functions, which only the driver's own Python may bring, and PySpark's Columns.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aqepilot.errors import NotLiveError, Problem
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
 
 
 def is_running() -> bool:
@@ -42,3 +50,52 @@ def add_to_class_path(jar: str | Path) -> None:
     if jvm is not None:
         url = jvm.java.io.File(str(jar)).toURI().toURL()
         jvm.java.lang.Thread.currentThread().getContextClassLoader().addURL(url)
+
+
+def register(name: str, pickled: bytes) -> str:
+    """Gives the driver a pickled function; returns the policy text that stands for it.
+
+    Raises:
+        NotLiveError: The jar of this driver knows no Python functions.
+    """
+    text: str = _python_functions().register(name, pickled, _path(), sys.executable)
+    return text
+
+
+def allow(text: str) -> None:
+    """Lets the sessions of this driver use a text `python:<module>:<function>`.
+
+    Raises:
+        NotLiveError: The jar of this driver knows no Python functions.
+    """
+    _python_functions().allow(text, _path(), sys.executable)
+
+
+def sql_of(spark: SparkSession, column: Column) -> str:
+    """Returns a Column of a classic session as Spark writes it in SQL."""
+    jvm_column: Any = column._jc
+    if spark.version.startswith("3."):
+        return str(jvm_column.expr().sql())
+    session: Any = spark._jsparkSession
+    return str(session.expression(jvm_column).sql())
+
+
+def _python_functions() -> Any:
+    from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]
+    from pyspark import SparkContext
+
+    SparkContext._ensure_initialized()
+    jvm: Any = SparkContext._jvm
+    found = jvm.io.aqepilot.python.PythonFunctions
+    if not isinstance(found, JavaClass):
+        message = (
+            "the driver's aqepilot jar knows no Python functions: it is not the one that came with "
+            "this Python package (`aqepilot jar` prints its path)."
+        )
+        raise NotLiveError(Problem("JAR_WITHOUT_PYTHON", message))
+    return found
+
+
+def _path() -> str:
+    """Where this Python imports from, for another one that is started elsewhere."""
+    return os.pathsep.join(os.path.abspath(entry) for entry in sys.path)

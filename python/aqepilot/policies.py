@@ -1,4 +1,4 @@
-"""A policy: SQL text per decision point, with a name."""
+"""A policy: text per decision point, with a name."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _Sql = Annotated[StrictStr, AfterValidator(_check_sql)]
 
 
 class Policy(BaseModel):
-    """What to answer at one or more decision points, as SQL over their facts.
+    """What to answer at one or more decision points: SQL over their facts, or a Python function.
 
     Args:
         name: Lower-case letters, digits and underscores. Part of the setting keys; names what
@@ -63,8 +63,9 @@ class Policy(BaseModel):
             under the session's ``spark.aqepilot.mode``.
         when: A boolean SQL expression over ``query.*``: the policy is asked only where it is true.
             Null means everywhere.
-        points: SQL text by decision point; the same as keywords, one per point. Blanks at a text's
-            ends are dropped; comments and line breaks are kept.
+        points: Text by decision point: SQL, or ``python:<module>:<function>``; the same as
+            keywords, one per point. Blanks at a text's ends are dropped; comments and line breaks
+            are kept.
 
     Raises:
         PolicyError: Something is wrong; lists all that is, not only the first.
@@ -256,7 +257,10 @@ def _problem(
         return Problem("MODE_INVALID", message, where, near)
     if error["type"] == "string_type":
         kind = type(error["input"]).__name__
-        return Problem("POLICY_TEXT_INVALID", f"{key} has to be text, not {kind}.", where)
+        message = f"{key} has to be text, not {kind}."
+        if callable(error["input"]):
+            message += f" A function goes to aqepilot.use(spark, {key}=...)."
+        return Problem("POLICY_TEXT_INVALID", message, where)
     message = str(error["msg"]).removeprefix("Value error, ")
     return Problem("POLICY_TEXT_INVALID", f"{key}: {message}", where)
 

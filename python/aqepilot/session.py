@@ -1,6 +1,7 @@
 """aqepilot in a Spark session: switch it on, change its policies, see what it did.
 
-Speaks settings and SQL only, so that all of it works in Spark Connect sessions too.
+Speaks settings and SQL only, so that it works in Spark Connect sessions too; Python functions and
+Columns are for classic sessions, in the driver's own Python.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import shlex
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from aqepilot import catalog, gateway, jars, live, probe
+from aqepilot import catalog, gateway, given, jars, live, probe
 from aqepilot.conf import (
     EXTENSION,
     EXTENSIONS_KEY,
@@ -25,13 +26,13 @@ from aqepilot.conf import (
 )
 from aqepilot.decision import COLUMNS, Decision
 from aqepilot.errors import AqePilotError, NotLiveError, PolicyError, Problem
+from aqepilot.given import PolicyLike
 from aqepilot.policies import PREFIX, Policy, as_policies
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
 Builder = TypeVar("Builder")
-PolicyLike = Policy | Mapping[str, str] | str | Path
 _before_use: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDictionary()
 
 
@@ -81,6 +82,7 @@ def configure(builder: Builder, *policies: PolicyLike, jar: str | Path | None = 
     if running is not None:
         if EXTENSION not in split(running.get(EXTENSIONS_KEY)):
             raise NotLiveError(_running_without(running))
+        given.allow_functions(checked)
         return _with(builder, _with_policies(checked, None, options, running))
     path = str(jar or jars.find())
     if gateway.is_running():
@@ -94,16 +96,22 @@ def configure(builder: Builder, *policies: PolicyLike, jar: str | Path | None = 
     return _with(builder, _with_policies(checked, path, options, there))
 
 
-def use(spark: SparkSession, *policies: PolicyLike) -> None:
+def use(spark: SparkSession, *policies: PolicyLike, name: str = "session", **points: Any) -> None:
     """Sets the policies of this session, checked before anything is changed.
 
     They are asked in this order, before those that the session was submitted with; one of the same
     name as a submitted policy replaces it here. Each call takes the place of the one before, so
     that `use(spark)` goes back to the submitted policies. Holds for queries that begin after it.
 
+    In a classic session what is given at a decision point, here or in a mapping, may also be a
+    Python function of the facts, which is pickled as a UDF is and runs in a process of its own, or
+    a PySpark Column over the facts, which becomes SQL text.
+
     Args:
         spark: A session, classic or Spark Connect, in which the extension is live.
         *policies: Policies, mappings with a policy file's keys, or paths of policy files.
+        name: The name of one more policy, which the keywords make; it is asked after the others.
+        **points: What it answers, by decision point; also its `when` and `mode`.
 
     Raises:
         PolicyError: A policy is wrong, or its SQL does not fit its decision point; lists all that
@@ -111,15 +119,19 @@ def use(spark: SparkSession, *policies: PolicyLike) -> None:
         NotLiveError: The extension is not live here, or is off at a point of a policy; says why
             and what to do. Nothing is set.
     """
-    checked = as_policies(policies)
+    asked = [*policies, {"name": name, **points}] if points else policies
+    read = given.read(spark, asked)
     rows = status(spark)
     off = {row.name: row.detail for row in rows if row.kind == "point" and row.value == "off"}
-    needed = {point for policy in checked for point in policy.points}
+    needed = {point for one in read for point in one.policy.points}
     if needed & off.keys():
         raise NotLiveError(
             Problem("POINT_OFF", f"{name} is off in this Spark: {off[name]}")
             for name in sorted(needed & off.keys())
         )
+    checked = given.as_texts(spark, read)
+    if not probe.is_connect(spark):
+        given.allow_functions(checked)
     problems = [problem for policy in checked for problem in check_texts(spark, policy)]
     if problems:
         raise PolicyError(problems)
@@ -149,14 +161,22 @@ def decisions(spark: SparkSession) -> list[Decision]:
 
 def check_texts(spark: SparkSession, policy: Policy) -> list[Problem]:
     """Binds each text of a policy in a live session; returns what is wrong, with places."""
-    problems = []
-    for key, text in policy.texts().items():
-        sql = "SELECT code, message, line, `column`, suggestions FROM aqepilot_check(:point, :text)"
-        for row in spark.sql(sql, args={"point": key, "text": text}).collect():
-            where = policy.place(key, row["line"], row["column"])
-            suggestions = tuple(row["suggestions"] or ())
-            problems.append(Problem(row["code"], row["message"], where, suggestions))
-    return problems
+    return [problem for key in policy.texts() for problem in check_text(spark, policy, key)]
+
+
+def check_text(spark: SparkSession, policy: Policy, key: str) -> list[Problem]:
+    """Binds one text of a policy: that of a decision point, or of ``when``."""
+    sql = "SELECT code, message, line, `column`, suggestions FROM aqepilot_check(:point, :text)"
+    rows = spark.sql(sql, args={"point": key, "text": policy.texts()[key]}).collect()
+    return [
+        Problem(
+            row["code"],
+            row["message"],
+            policy.place(key, row["line"], row["column"]),
+            tuple(row["suggestions"] or ()),
+        )
+        for row in rows
+    ]
 
 
 def _rows(spark: SparkSession, sql: str) -> list[Row]:

@@ -10,7 +10,7 @@ import pytest
 
 import aqepilot
 from aqepilot import AqePilotError, PolicyError
-from aqepilot.function import is_python, pickled
+from aqepilot.function import is_imported, pickled
 from aqepilot.testing import facts
 
 
@@ -109,10 +109,16 @@ def test_what_cannot_be_pickled_says_what_it_is_and_what_to_do():
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("python:a.b:c", True), (" python:pickled:f:00", True), ("'python:a:b'", False), ("x", False)],
+    [
+        ("python:a.b:c", True),
+        ("python:pickled:f", True),
+        ("python:pickled:f:00", False),
+        ("'python:a:b'", False),
+        ("x", False),
+    ],
 )
-def test_a_text_that_names_a_function_is_told(text, said):
-    assert is_python(text) is said
+def test_a_text_that_names_a_modules_function_is_told(text, said):
+    assert is_imported(text) is said
 
 
 def test_marking_a_function_loads_nothing_heavy():

@@ -135,9 +135,9 @@ def test_what_is_no_answer_is_refused(spark, text):
         aqepilot.use(spark, Policy(name="p", dynamic_join_selection=text))
 
 
-def run_connect(tmp_path, *words):
+def run_connect(tmp_path, *words, job=CONNECT):
     script = tmp_path / "job.py"
-    script.write_text(CONNECT)
+    script.write_text(job)
     jar = Path(sys.prefix, "spark-connect.jar")
     if pyspark.__version__.startswith("3.") and not jar.exists():
         pytest.skip("Spark Connect's jar is not in this environment: make env")

@@ -1,8 +1,12 @@
 """What configure and use set, and what they leave alone; without a Spark."""
 
+import pickle
+import threading
+
 import pytest
 
-from aqepilot import AqePilotError, NotLiveError, Policy, PolicyError, session
+import aqepilot
+from aqepilot import AqePilotError, NotLiveError, Policy, PolicyError, given, session
 from aqepilot.conf import EXTENSION
 
 JAR = "/j/aqepilot-spark-4.3_2.13-0.1.0.jar"
@@ -180,6 +184,135 @@ def test_use_at_a_point_that_is_off_says_why():
     with pytest.raises(NotLiveError, match="lacks JoinHint"):
         session.use(spark, policy("a"))
     assert spark.conf == {}
+
+
+class Gateway:
+    """Takes the functions that the driver is given."""
+
+    def __init__(self):
+        self.pickled, self.allowed = {}, []
+
+    def register(self, name, code):
+        text = f"python:pickled:{name}:{len(code)}"
+        self.pickled[text] = code
+        return text
+
+    def allow(self, text):
+        self.allowed.append(text)
+
+    def sql_of(self, spark, column):
+        raise AssertionError("no Column is given")
+
+    def running_conf(self):
+        return {"spark.sql.extensions": EXTENSION}
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    gateway = Gateway()
+    for module in (session, given):
+        monkeypatch.setattr(module, "gateway", gateway)
+    return gateway
+
+
+def test_keywords_make_one_more_policy_asked_after_the_others(driver):
+    spark = Spark()
+    session.use(spark, policy("a"), dynamic_join_selection="'X'", mode="shadow", when="true")
+    assert spark.conf == {
+        "spark.aqepilot.policies": "a,session",
+        TEXT.format("a"): "null",
+        TEXT.format("session"): "'X'",
+        "spark.aqepilot.policy.session.mode": "shadow",
+        "spark.aqepilot.policy.session.when": "true",
+    }
+    session.use(spark, name="trial", dynamic_join_selection="'X'")
+    assert spark.conf["spark.aqepilot.policies"] == "trial"
+
+
+def test_a_function_goes_to_the_driver_and_its_text_is_checked_and_set(driver):
+    spark = Spark()
+    least = 7
+    session.use(spark, dynamic_join_selection=lambda facts: least)
+    ((text, code),) = driver.pickled.items()
+    assert pickle.loads(code)(None) == 7
+    assert spark.conf[TEXT.format("session")] == text
+    assert ("dynamic_join_selection", text) in spark.checked
+    assert driver.allowed == []
+
+
+def test_a_mapping_may_hold_a_function_too(driver):
+    spark = Spark()
+    given = {"name": "trial", "mode": "shadow", "dynamic_join_selection": lambda facts: None}
+    session.use(spark, given)
+    assert spark.conf[TEXT.format("trial")] in driver.pickled
+    assert callable(given["dynamic_join_selection"])
+
+
+def test_a_text_that_names_a_function_is_allowed_before_it_is_checked(driver):
+    text = "python:sales.policies:choose"
+    row = {"text": text, "code": "E", "message": "no.", "line": 1, "column": 1, "suggestions": None}
+    spark = Spark([row])
+    with pytest.raises(PolicyError):
+        session.use(spark, policy("a", text), policy("b"))
+    assert driver.allowed == [text]
+    assert spark.conf == {}
+
+
+def test_configure_on_a_spark_that_runs_allows_functions_too(no_jvm, driver):
+    session.configure(Builder(), policy("a", "python:sales.policies:choose"))
+    assert driver.allowed == ["python:sales.policies:choose"]
+
+
+def test_all_that_is_wrong_with_functions_and_policies_comes_at_once(driver):
+    spark = Spark()
+    lock = threading.Lock()
+    with pytest.raises(PolicyError) as caught:
+        session.use(
+            spark,
+            {"name": "b", "dynamic_join_selection": lambda facts: lock},
+            {"name": "c", "skew_join": aqepilot.policy("join_reorder")(lambda facts: None)},
+            dynamic_join_selection=lambda: None,
+            skew_joins=lambda facts: None,
+        )
+    assert {(p.code, p.where) for p in caught.value.problems} == {
+        ("FUNCTION_NOT_PICKLABLE", "b.dynamic_join_selection"),
+        ("FUNCTION_FOR_ANOTHER_POINT", "c.skew_join"),
+        ("FUNCTION_INVALID", "session.dynamic_join_selection"),
+        ("POLICY_KEY_UNKNOWN", None),
+    }
+    assert spark.conf == {}
+    assert driver.pickled == {}
+
+
+def test_what_is_neither_text_nor_function_is_refused(driver):
+    with pytest.raises(PolicyError, match="dynamic_join_selection has to be text, not int"):
+        session.use(Spark(), dynamic_join_selection=7)
+
+
+def test_configure_says_where_a_function_goes(no_jvm):
+    with pytest.raises(PolicyError, match=r"aqepilot\.use\(spark, skew_join=\.\.\.\)"):
+        session.configure(Builder(), {"name": "a", "skew_join": lambda facts: None}, jar=JAR)
+
+
+def test_a_spark_connect_client_brings_no_function_and_no_column(driver, monkeypatch):
+    class Column:
+        __module__ = "pyspark.sql.connect.column"
+
+    monkeypatch.setattr(Spark, "__module__", "pyspark.sql.connect.session")
+    spark = Spark()
+    with pytest.raises(PolicyError) as caught:
+        session.use(spark, dynamic_join_selection=lambda facts: None, skew_join=Column())
+    assert {(p.code, p.where) for p in caught.value.problems} == {
+        ("PYTHON_NOT_ALLOWED", "session.dynamic_join_selection"),
+        ("COLUMN_NOT_SQL", "session.skew_join"),
+    }
+    assert spark.conf == {}
+
+
+def test_a_spark_connect_client_allows_nothing_by_itself(driver, monkeypatch):
+    monkeypatch.setattr(Spark, "__module__", "pyspark.sql.connect.session")
+    session.use(Spark(), policy("a", "python:sales.policies:choose"))
+    assert driver.allowed == []
 
 
 def test_other_errors_of_spark_come_through():
