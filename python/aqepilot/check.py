@@ -1,4 +1,4 @@
-"""Binds the texts of policies in a local Spark, without running any job."""
+"""Binds the texts of policies in a local Spark, and asks their functions, without any job."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aqepilot import given, testing
 from aqepilot.errors import AqePilotError, PolicyError, Problem
+from aqepilot.function import is_imported
 from aqepilot.policies import Policy, as_policies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_MADE = 4
+
 
 def check_files(paths: Sequence[str | Path]) -> list[Problem]:
     """Checks policy files wholly: as TOML, as policies, and their SQL against the facts.
 
-    Starts a local Spark of the pyspark of this Python, if one of the files gets that far.
+    Python functions are imported, from where this Python imports, and asked on made facts. Starts a
+    local Spark of the pyspark of this Python, if one of the files gets that far.
 
     Args:
         paths: Policy files.
@@ -40,13 +45,40 @@ def check_files(paths: Sequence[str | Path]) -> list[Problem]:
     except PolicyError as error:
         problems.extend(error.problems)
     if policies:
-        from aqepilot.session import check_texts, status
+        from aqepilot.session import check_text, status
 
         with local_session() as spark:
             status(spark)
+            given.allow_functions(policies)
             for policy in policies:
-                problems.extend(check_texts(spark, policy))
+                for key, text in policy.texts().items():
+                    found = check_text(spark, policy, key)
+                    if not found and is_imported(text):
+                        found = asked(spark, policy, key)
+                    problems.extend(found)
     return problems
+
+
+def asked(spark: SparkSession, policy: Policy, point: str) -> list[Problem]:
+    """Asks the Python function of a policy on made facts; returns how it failed first, if it did.
+
+    Args:
+        spark: A session in which the function is allowed.
+        policy: The policy, whose text at the point names a function that can be loaded.
+        point: The decision point.
+    """
+    text = policy.points[point]
+    sql = "SELECT reason, detail FROM aqepilot_decide(:point, :text, :facts)"
+    for i, facts in enumerate(testing.made_facts(point, _MADE)):
+        arguments = {"point": point, "text": text, "facts": testing.as_json(facts)}
+        (row,) = spark.sql(sql, args=arguments).collect()
+        if row["reason"].startswith("PYTHON_"):
+            message = (
+                f"on the facts aqepilot.testing.made_facts({point!r}, {_MADE})[{i}], {text} fails: "
+                f"{row['detail']}"
+            )
+            return [Problem(row["reason"], message, policy.place(point, 1, 1))]
+    return []
 
 
 @contextmanager
@@ -71,6 +103,8 @@ def local_session() -> Iterator[SparkSession]:
         .appName("aqepilot check")
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")
+        # That this machine is busy is no fault of a function's.
+        .config("spark.aqepilot.python.deadline", "1s")
     )
     try:
         spark = configure(builder).getOrCreate()

@@ -52,7 +52,7 @@ def _reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 )
 @click.version_option(__version__, prog_name="aqepilot")
 def main() -> None:
-    """Replace decisions of Spark's adaptive query execution by policies written in SQL."""
+    """Replace decisions of Spark's adaptive query execution by policies in SQL or Python."""
 
 
 @main.command(
@@ -126,9 +126,13 @@ def conf(
 @_as_json
 @_reports_errors
 def check(files: Sequence[Path], as_json: bool) -> None:
-    """Check policy FILEs: their keys, and their SQL against the facts, in a local Spark."""
+    """Check policy FILEs: their keys, and their SQL against the facts, in a local Spark.
+
+    Python functions are imported, also from the working directory, and asked on made facts.
+    """
     from aqepilot.check import check_files
 
+    sys.path.append(str(Path.cwd()))
     problems = check_files(files)
     if as_json:
         click.echo(json.dumps({"problems": [p._asdict() for p in problems]}, indent=2))

@@ -1,0 +1,92 @@
+"""Python functions in policy files: asked on made facts, failures told with their places."""
+
+import json
+import re
+from contextlib import contextmanager
+
+import pytest
+
+import aqepilot
+from aqepilot import check, given
+
+NAMED = '''name = "sales"
+when = "true"
+skew_join = """
+  python:sales.policies:split"""
+dynamic_join_selection = "null"
+'''
+
+
+class Spark:
+    """Answers as the extension does; the function raises on facts without left.max_bytes."""
+
+    def __init__(self, refuses=()):
+        self.refuses, self.asked = refuses, []
+
+    def sql(self, sql, args=None):
+        return Rows(self.rows(sql, args or {}))
+
+    def rows(self, sql, args):
+        if "aqepilot_check" in sql:
+            error = {"code": "PYTHON_LOAD_FAILED", "message": "no.", "line": 1, "column": 1}
+            return [error | {"suggestions": None}] if args["text"] in self.refuses else []
+        if "aqepilot_decide" in sql:
+            facts = json.loads(args["facts"])
+            self.asked.append((args["point"], args["text"]))
+            if "max_bytes" in facts["left"]:
+                return [{"reason": "NULL_ANSWER", "detail": None}]
+            return [{"reason": "PYTHON_RAISED", "detail": "TypeError: as it should"}]
+        return []
+
+
+class Rows(list):
+    def collect(self):
+        return self
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    def checked(spark, text=NAMED):
+        @contextmanager
+        def local_session():
+            yield spark
+
+        monkeypatch.setattr(check, "local_session", local_session)
+        monkeypatch.setattr(given.gateway, "allow", allowed.append)
+        (tmp_path / "sales.toml").write_text(text)
+        problems = check.check_files([tmp_path / "sales.toml"])
+        return [p._replace(where=p.where.rpartition("/")[2]) for p in problems]
+
+    allowed = []
+    checked.allowed = allowed
+    return checked
+
+
+def test_a_function_that_fails_on_made_facts_is_a_problem_with_its_place(run):
+    spark = Spark()
+    (problem,) = run(spark)
+    assert (problem.code, problem.where) == ("PYTHON_RAISED", "sales.toml:4:3")
+    assert "TypeError: as it should" in problem.message
+    assert "python:sales.policies:split" in problem.message
+    assert run.allowed == ["python:sales.policies:split"]
+    assert set(spark.asked) == {("skew_join", "python:sales.policies:split")}
+
+
+def test_the_facts_that_it_fails_on_can_be_made_again(run):
+    (problem,) = run(Spark())
+    call = re.search(r"aqepilot\.testing\.made_facts\(.*?\)\[\d+\]", problem.message)[0]
+    assert eval(call, {"aqepilot": aqepilot}).left.max_bytes is None
+
+
+def test_a_function_that_cannot_be_loaded_is_not_asked(run):
+    spark = Spark(refuses=["python:sales.policies:split"])
+    (problem,) = run(spark)
+    assert (problem.code, problem.where) == ("PYTHON_LOAD_FAILED", "sales.toml:4:3")
+    assert spark.asked == []
+
+
+def test_sql_is_not_asked(run):
+    text = NAMED.replace("python:sales.policies:split", "null")
+    spark = Spark()
+    assert run(spark, text) == []
+    assert (spark.asked, run.allowed) == ([], [])
