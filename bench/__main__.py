@@ -20,7 +20,7 @@ from bench import machine, recipes, runs  # noqa: E402
 from bench.cases import CASES  # noqa: E402
 from bench.figures import Spread, ratios, spread  # noqa: E402
 
-PARTS = ("ask", "planning", "tpch", "recipes")
+PARTS = ("ask", "python", "planning", "tpch", "recipes")
 
 
 def main() -> None:
@@ -29,6 +29,8 @@ def main() -> None:
     figures: dict[str, Any] = {}
     if "ask" in options.part:
         figures["ask_us"] = runs.ask(options.asks, options.warm_up_queries, options.only)
+    if "python" in options.part:
+        figures["python"] = runs.python(options.python_queries)
     if "planning" in options.part:
         figures["planning_ms"] = runs.planning(2 * options.rounds, options.warm_up, options.plans)
     if "tpch" in options.part:
@@ -58,6 +60,15 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             "One ask about shuffles of 2,000 partitions, facts included (µs)",
             ("policy", "median", "p10", "p90", "asks"),
             [_row(name, spread(asks)) for name, asks in figures["ask_us"].items() if asks],
+        )
+    if "python" in figures:
+        lines += _table(
+            "Round trip to a Python function, in queries that run (ms)",
+            ("partitions, driver's Python", "median", "p99", "asks"),
+            [
+                (name, f"{of['median_ms']:.2f}", f"{of['p99_ms']:.2f}", str(of["answers"]))
+                for name, of in figures["python"].items()
+            ],
         )
     pairs = []
     if "planning_ms" in figures:
@@ -118,6 +129,12 @@ def _options() -> argparse.Namespace:
         "--warm-up-queries", type=int, default=600, help="queries before those (default 600)"
     )
     parser.add_argument(
+        "--python-queries",
+        type=int,
+        default=700,
+        help="queries that ask a Python function; the last 1,000 asks count (default 700)",
+    )
+    parser.add_argument(
         "--plans", type=int, default=100, help="timed plannings a round (default 100)"
     )
     parser.add_argument("--warm-up", type=int, default=300, help="plannings before (default 300)")
@@ -152,6 +169,7 @@ def _options() -> argparse.Namespace:
     options.part = options.part or PARTS[:-1]
     if options.quick:
         options.rounds, options.scale, options.asks = 2, 0.1, 6
+        options.python_queries = 20
         options.plans = options.warm_up = options.warm_up_queries = 20
     return options
 

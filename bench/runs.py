@@ -154,6 +154,24 @@ def ask(
     return found
 
 
+def python(queries: int) -> dict[str, dict[str, Any]]:
+    """Returns the round trips of the newest 1,000 asks, by partitions and what else goes on."""
+    found = {}
+    point = "dynamic_join_selection"
+    cases = [(partitions, driver) for partitions in (2000, 20000) for driver in ("idle", "busy")]
+    for partitions, driver in track(cases, "python", console=console):
+        conf = {
+            "spark.sql.shuffle.partitions": str(partitions),
+            "spark.aqepilot.policies": "bench",
+            f"spark.aqepilot.policy.bench.{point}": "python:asked:choose",
+            **SORT_MERGE,
+        }
+        words = [str(max(1, queries * 2000 // partitions)), driver]
+        files = ["--py-files", str(JOBS / "asked.py")]
+        found[f"{partitions:,}, {driver}"] = _submitted("python.py", words, conf, True, files)
+    return found
+
+
 def planning(rounds: int, warm_up: int, timed: int) -> dict[str, dict[str, list[float]]]:
     """Returns the milliseconds of planning, a round's median, by what is planned and variant."""
     found = {}
@@ -197,12 +215,19 @@ def _in_turn(what: str, rounds: int, run: Callable[[bool], Any]) -> dict[str, li
     return found
 
 
-def _submitted(job: str, words: Sequence[str], conf: dict[str, str], extension: bool) -> Any:
+def _submitted(
+    job: str,
+    words: Sequence[str],
+    conf: dict[str, str],
+    extension: bool,
+    submit_words: Sequence[str] = (),
+) -> Any:
     conf = {"spark.sql.shuffle.partitions": "200"} | conf
     with tempfile.TemporaryDirectory(prefix="aqepilot-bench-") as folder:
         done = submitting.submit(
             Path(folder),
             (JOBS / job).read_text("utf-8"),
+            submit_words,
             conf=conf,
             job_words=words,
             extension=extension,

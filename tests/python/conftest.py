@@ -49,6 +49,8 @@ def _spark_context(
             "spark.sql.extensions": submitting.EXTENSION,
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.log.level": "WARN",
+            # What misses it hangs, however busy the machine.
+            "spark.aqepilot.python.deadline": "20s",
             "spark.sql.session.timeZone": "UTC",
         }
     )

@@ -50,12 +50,20 @@ if every:
 found["every"] = [run("INNER"), run("LEFT"), run("INNER", "JOIN third_side t ON l.k = t.k")]
 if every:
     found["decisions of every"] = decided()[len(found["decisions"]):]
+    spark.conf.set("spark.aqepilot.policy.function.dynamic_join_selection", "python:hashing:choose")
+    spark.conf.set("spark.aqepilot.policies", "function")
+    found["by function"] = run("INNER")
+    found["decisions of function"] = [d for d in decided() if d["policy"] == "function"]
 with open("found.json", "w") as out:
     json.dump(found, out)
 """
 HASH_THE_RIGHT = Policy(
     name="smoke", dynamic_join_selection="CASE WHEN NOT side.is_left THEN 'SHUFFLE_HASH' END"
 )
+HASHING = """
+def choose(facts):
+    return None if facts.side.is_left else "SHUFFLE_HASH"
+"""
 # What changes the plan at each point.
 EVERY = {
     "join_reorder": "-double(candidate.position)",
@@ -72,7 +80,11 @@ EVERY = {
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
     """The job's findings as plain Spark and with the policy; both run at once."""
     ours = conf.settings([HASH_THE_RIGHT], str(jars.find(pyspark.__version__)))
-    ours["spark.aqepilot.strict"] = "true"
+    ours |= {
+        "spark.aqepilot.strict": "true",
+        "spark.aqepilot.python.allow_session": "true",
+        "spark.aqepilot.python.deadline": "20s",
+    }
     folders = [tmp_path_factory.mktemp("plain"), tmp_path_factory.mktemp("policy")]
     jobs = [
         _submit(folders[0], {}, "{}"),
@@ -87,6 +99,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
 
 def _submit(folder: Path, settings: dict[str, str], *job_words: str) -> subprocess.Popen[str]:
     (folder / "job.py").write_text(JOB, encoding="utf-8")
+    (folder / "hashing.py").write_text(HASHING, encoding="utf-8")
     home = Path(pyspark.__file__).parent
     settings = {
         "spark.ui.enabled": "false",
@@ -181,3 +194,11 @@ def test_every_point_changes_plans_and_no_row(runs: tuple[dict, dict]) -> None:
     applied_only = {"cost_evaluation", "dynamic_join_selection"}
     assert {point for point in live - applied_only if "adopted" not in fates[point]} == set(), fates
     assert all(fates[point] for point in applied_only)
+
+
+def test_a_python_function_decides(runs: tuple[dict, dict]) -> None:
+    plain, decided = runs
+    assert decided["by function"]["rows"] == plain["runs"][0]["rows"]
+    assert "ShuffledHashJoin" in decided["by function"]["plan"]
+    reasons = {(d["answer"], d["reason"]) for d in decided["decisions of function"]}
+    assert reasons == {("SHUFFLE_HASH", "APPLIED")}

@@ -87,6 +87,15 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     stat.exists && !scala.io.Source.fromFile(stat).mkString.contains(") Z ")
   }
 
+  private def self: String = new File("/proc/self").getCanonicalFile.getName
+
+  /** What a process has open, as the kernel names it; none where that is not to be seen. */
+  private def channels(process: String): Seq[String] =
+    Option(new File(s"/proc/$process/fd").listFiles).toSeq.flatten.flatMap { fd =>
+      try Some(Files.readSymbolicLink(fd.toPath).toString)
+      catch { case _: java.io.IOException => None }
+    }
+
   private def soon(condition: => Boolean): Unit = {
     val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30)
     while (!condition) {
@@ -357,6 +366,44 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     thread.join(20000)
     assert(answer.startsWith("PYTHON_"))
     soon(!isThere(before))
+  }
+
+  test("nobody but the driver holds an end of a worker's pipes, and it has no other channel") {
+    start()
+    assert(asked(function("def choose(facts): return 'BROADCAST'")) === "BROADCAST")
+    val own = channels(pid.toString)
+    assert(own.nonEmpty && own.forall(c => c.startsWith("pipe:") || c == "/dev/null"), own)
+    val driver = channels("self")
+    val others = Option(new File("/proc").list).toSeq.flatten
+      .filter(name => name.forall(_.isDigit) && name.toLong != pid)
+      .filterNot(name => new File(s"/proc/$name").getCanonicalPath.endsWith("/" + self))
+    val frames = own.filter(_.startsWith("pipe:")).toSet.intersect(driver.toSet)
+    assert(frames.size >= 2)
+    others.foreach(name => assert(channels(name).toSet.intersect(frames).isEmpty, name))
+  }
+
+  test("with no file descriptor left, a worker that runs answers; one that is lost is missed until there are") {
+    start("aqepilot.python.breaker_failures" -> "100")
+    val policy = function("def choose(facts): return 'BROADCAST'")
+    assert(asked(policy) === "BROADCAST")
+    val first = pid
+    def limit(open: String): Unit = {
+      val set = s"import resource as r; h = r.prlimit($self, r.RLIMIT_NOFILE); " +
+        s"r.prlimit($self, r.RLIMIT_NOFILE, ($open, h[1]))"
+      assert(new ProcessBuilder("python3", "-c", set).start().waitFor() === 0)
+    }
+    limit("1")
+    try {
+      assert(Seq.fill(10)(asked(policy)).toSet === Set("BROADCAST"))
+    } finally limit("h[1]")
+    new ProcessBuilder("kill", "-9", first.toString).start().waitFor()
+    soon(!isThere(first))
+    limit("1")
+    try {
+      assert(asked(policy).startsWith("PYTHON_NO_WORKER: "))
+      assert(asked(policy).startsWith("PYTHON_NO_WORKER: "))
+    } finally limit("h[1]")
+    soon(asked(policy) == "BROADCAST")
   }
 
   test("the revision tells the function's files by their content, data that it loads too") {

@@ -37,6 +37,16 @@ final class PythonFunction(
   /** A hash of the function's code, as the worker that loaded it first found it. */
   @volatile private[python] var revision: Option[String] = None
   @volatile private[python] var lastFailure: Option[String] = None
+  private[python] val roundTrips = new RoundTrips
+
+  /** As JSON: how often it answered, how long the newest answers took to come, how it failed last. */
+  private[python] def detail: String = {
+    val node = WorkerProcess.mapper.createObjectNode().put("answers", roundTrips.answers)
+    roundTrips.percentile(50).foreach(node.put("median_ms", _))
+    roundTrips.percentile(99).foreach(node.put("p99_ms", _))
+    lastFailure.foreach(node.put("last_failure", _))
+    node.toString
+  }
 }
 
 /** What loading a function came to. */
@@ -126,9 +136,11 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
       var isAsked = false
       try {
         val request = new Request(function, Some(facts))
+        val start = System.nanoTime()
         requests.put(request)
         outcome(request, deadline) match {
           case Outcome.Answer(json) =>
+            function.roundTrips.add(System.nanoTime() - start)
             isAsked = true
             Right(json)
           case Outcome.Failed(failure, _) if failure.reason == Reason.PythonBusy => Left(failure)
@@ -172,7 +184,7 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
     workers.map(w => (w.getName.stripPrefix("aqepilot-"), w.state, w.detail)) ++
       loadedFunctions.map { f =>
         val state = if (f.breaker.openFor.isDefined) "breaker open" else "ready"
-        (s"${f.text.text} at ${f.point.name}", state, f.lastFailure.orNull)
+        (s"${f.text.text} at ${f.point.name}", state, f.detail)
       }
 
   /** Ends all processes; who waits for an answer gets none. */
@@ -294,7 +306,6 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
             isStarting = process.isEmpty && notBefore <= System.nanoTime() && !isClosed
             request.result.complete(outcome)
             if (isStarting) again()
-            isStarting = false
           }
         }
       catch { case _: InterruptedException => }
@@ -399,10 +410,10 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
           .foreach(load(p, _))
       } catch {
         case _: StartFailed => // said already
-        case _: IOException =>
+        case NonFatal(_)    =>
           process.foreach(_.end())
           process = None
-      }
+      } finally isStarting = false
   }
 
   private def endIn(nanos: Long, process: WorkerProcess): ScheduledFuture[_] =
@@ -423,10 +434,13 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
     new Frame(WorkerProcess.mapper.writeValueAsBytes(request), pickled.length, _.put(pickled))
   }
 
-  /** `--py-files`, pyspark itself, and the working directory last. */
+  /** `--py-files` (of a module the folder, as in `PythonRunner.resolvePyFiles`), pyspark itself, and the working
+    * directory last.
+    */
   private def ownPath: Seq[String] =
-    sc.conf.get("spark.submit.pyFiles", "").split(",").toSeq.filter(_.nonEmpty).map { file =>
-      if (file.startsWith("file:")) new java.net.URI(file).getPath else file
+    sc.conf.get("spark.submit.pyFiles", "").split(",").toSeq.filter(_.nonEmpty).map { entry =>
+      val file = if (entry.startsWith("file:")) new java.net.URI(entry).getPath else entry
+      if (file.endsWith(".py")) new File(file).getAbsoluteFile.getParent else file
     } ++ PythonUtils.sparkPythonPath.split(File.pathSeparator).toSeq.filter(_.nonEmpty) :+
       new File(".").getAbsoluteFile.getParent
 

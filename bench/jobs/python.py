@@ -1,0 +1,33 @@
+"""Asks a Python function about joins of many shuffle partitions; prints its round trips as JSON.
+
+spark-submit --py-files asked.py python.py <queries> <busy>
+
+With ``busy`` the driver's own Python computes in a thread meanwhile.
+"""
+
+import sys
+import threading
+
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.appName("bench-python").getOrCreate()
+spark.range(200_000).selectExpr("id % 50000 AS k", "id AS v").write.parquet("big")
+spark.range(50_000).selectExpr("id AS k", "id * 2 AS w").write.parquet("small")
+for name in ("big", "small"):
+    spark.read.parquet(name).createOrReplaceTempView(name)
+
+
+def compute():
+    number = 0
+    while True:
+        number += 1
+
+
+if sys.argv[2] == "busy":
+    threading.Thread(target=compute, daemon=True).start()
+join = "SELECT count(*), sum(v + w) FROM big JOIN small ON big.k = small.k"
+for query in range(int(sys.argv[1])):
+    spark.sql(f"{join} WHERE v < 1000 AND v <> {query}").collect()
+status = "SELECT detail FROM aqepilot_status() WHERE kind = 'python' AND name LIKE 'python:%'"
+print(spark.sql(status).first().detail)
+spark.stop()
