@@ -35,6 +35,7 @@ def test_operators_lambdas_and_structs_are_written_as_people_do(written, read):
         "side.`x(`",
         "')'",
         "a)b",
+        "a, b",
         "x -> y(x, 1)",
     ],
 )

@@ -67,7 +67,7 @@ def test_what_cannot_be_called_with_the_facts_alone_is_refused(function):
         lambda *all: None,
         functools.partial(lambda factor, facts: None, 3),
         Chooser(),
-        len,
+        max,
     ],
     ids=["def", "default", "any", "partial", "object", "C"],
 )

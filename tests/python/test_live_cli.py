@@ -22,7 +22,7 @@ TEXT = (
 )
 
 
-def aqepilot_command(*words):
+def aqepilot_command(*words, cwd=None):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     env |= {
         "PYTHONPATH": str(Path(aqepilot.__file__).parents[1]),
@@ -32,6 +32,7 @@ def aqepilot_command(*words):
     }
     return subprocess.run(
         [sys.executable, "-m", "aqepilot", *map(str, words)],
+        cwd=cwd,
         env=env,
         capture_output=True,
         text=True,
@@ -78,6 +79,43 @@ def test_check_gives_every_place_in_every_file(tmp_path):
     assert not [place for place in places if str(good) in place]
     (fact,) = [p for p in problems if p["where"] == f"{bad}:5:8"]
     assert "side.max_bytes" in fact["suggestions"]
+
+
+FUNCTIONS = """
+import aqepilot
+
+@aqepilot.policy("skew_join")
+def good(facts):
+    return {"max_splits": 2} if facts.left.max_bytes else None
+
+@aqepilot.policy("skew_join")
+def wrong(facts):
+    return {"max_split": 2}
+
+def raises_without_facts(facts):
+    return "BROADCAST" if facts.side.max_bytes > 5 else None
+"""
+
+
+def test_check_asks_the_functions_of_the_working_directory_on_made_facts(tmp_path):
+    (tmp_path / "sales.py").write_text(FUNCTIONS)
+    (tmp_path / "good.toml").write_text('name = "good"\nskew_join = "python:sales:good"\n')
+    done = aqepilot_command("check", "good.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "bad.toml").write_text(
+        f'name = "bad"\nskew_join = "python:sales:wrong"\n{POINT} = """\n'
+        'python:sales:raises_without_facts"""\ncost_evaluation = "python:sales:good"\n'
+    )
+    done = aqepilot_command("check", "--json", "bad.toml", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    told = {p["where"]: p for p in json.loads(done.stdout)["problems"]}
+    assert {where: problem["code"] for where, problem in told.items()} == {
+        "bad.toml:2:14": "PYTHON_WRONG_ANSWER",
+        "bad.toml:4:1": "PYTHON_RAISED",
+        "bad.toml:5:20": "PYTHON_LOAD_FAILED",
+    }
+    assert "max_splits" in told["bad.toml:2:14"]["message"]
+    assert "NoneType" in told["bad.toml:4:1"]["message"]
 
 
 SHOW = """
