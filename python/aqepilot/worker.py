@@ -1,9 +1,9 @@
 """Asks Python functions on behalf of a Spark driver, in a process of its own.
 
-The jar carries this file and starts it. Needs nothing but Python's standard library. Frames go over
-anonymous pipes, which nobody but the driver holds: a length of 4 bytes, the length of a JSON object,
-the object, then the bytes of its long arrays. What the functions print goes to standard error, and so
-to the driver's log.
+The jar carries this file and starts it. Needs nothing but Python's standard library. Frames go
+over anonymous pipes, which nobody but the driver holds: a length of 4 bytes, the length of a JSON
+object, the object, then the bytes of its long arrays. What the functions print goes to standard
+error, and so to the driver's log.
 
 The functions see the facts as `Facts`, the same in plain tests (`aqepilot.testing.facts`).
 """
@@ -11,7 +11,7 @@ The functions see the facts as `Facts`, the same in plain tests (`aqepilot.testi
 from __future__ import annotations
 
 import array
-import builtins
+import contextlib
 import difflib
 import hashlib
 import importlib
@@ -37,8 +37,8 @@ class Facts:
     """What is known at a decision point, or a group of it; read-only.
 
     Facts are attributes: ``facts.side.max_bytes``. None means that Spark does not know. Arrays are
-    tuples; arrays of bytes by partition are memory views of 64-bit integers, which ``numpy.asarray``
-    takes without copying.
+    tuples; arrays of bytes by partition are memory views of 64-bit integers, which
+    ``numpy.asarray`` takes without copying.
     """
 
     __slots__ = ("_path", "_values")
@@ -159,10 +159,8 @@ class _Opened:
         found = set()
         for path in self.paths:
             if path.endswith(".pyc"):
-                try:
+                with contextlib.suppress(ValueError):
                     path = importlib.util.source_from_cache(path)
-                except ValueError:
-                    pass
             if os.path.isfile(path):
                 found.add(path)
         return sorted(found)
@@ -173,8 +171,8 @@ def _is_of_interpreter(path: str) -> bool:
     return any(os.path.realpath(path).startswith(home + os.sep) for home in homes)
 
 
-def _digest(paths: Sequence[str]) -> str:
-    total = hashlib.sha256()
+def _digest(paths: Sequence[str], pickled: memoryview | bytes) -> str:
+    total = hashlib.sha256(pickled)
     for path in paths:
         with io.FileIO(path) as file:
             total.update(os.path.basename(path).encode() + b"\0")
@@ -200,7 +198,8 @@ class _Worker:
             # The kernel ends this process if a function holds on long after the driver is gone.
             signal.setitimer(signal.ITIMER_REAL, request["seconds"])
             try:
-                answer = self._load(request, blob) if "load" in request else self._ask(request, blob)
+                serve = self._load if "load" in request else self._ask
+                answer = serve(request, blob)
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             self._send({"id": request["id"], **answer})
@@ -213,7 +212,7 @@ class _Worker:
             with self._opened:
                 if blob:
                     function = pickle.loads(blob)
-                    revision = hashlib.sha256(blob).hexdigest()
+                    revision = _revision(None, self._opened.sources(), blob)
                 else:
                     module = importlib.import_module(request["module"])
                     function = _attribute(module, request["function"])
@@ -288,10 +287,10 @@ def _attribute(module: Any, path: str) -> Any:
     return found
 
 
-def _revision(module: Any, opened: Sequence[str]) -> str:
+def _revision(module: Any, opened: Sequence[str], pickled: memoryview | bytes = b"") -> str:
     own = getattr(module, "__file__", None)
     files = {path for path in opened if not _is_of_interpreter(path)} | ({own} if own else set())
-    return _digest(sorted(path for path in files if os.path.isfile(path)))
+    return _digest(sorted(path for path in files if os.path.isfile(path)), pickled)
 
 
 def _told(error: BaseException) -> str:
@@ -331,8 +330,8 @@ def main(memory: int) -> None:
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    sys.stdin = builtins.open(0, encoding="utf-8", closefd=False)
+    sys.stdin = io.StringIO()
     sys.stdout = sys.stderr
     sys.argv = [""]
     with io.FileIO(requests) as asked, io.BufferedWriter(io.FileIO(answers, "w")) as given:
-        _Worker(asked, given).serve()  # type: ignore[arg-type]
+        _Worker(asked, given).serve()

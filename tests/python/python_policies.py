@@ -33,7 +33,7 @@ SQL = {
         named_struct('target_bytes', greatest(1024L, 2 * shuffle.max_bytes),
           'min_partitions', 1 + stage.num_shuffles, 'local_read', NOT stage.has_sort)""",
 }
-SOURCE = '''
+SOURCE = """
 def join_reorder(facts):
     return list(reversed(range(facts.chain.num_relations)))
 
@@ -85,7 +85,7 @@ def partition_coalescing(facts):
         "min_partitions": 1 + facts.stage.num_shuffles,
         "local_read": not facts.stage.has_sort,
     }
-'''
+"""
 
 
 def text(function: str, module: str = "functions") -> str:

@@ -63,12 +63,14 @@ def test_a_model_is_trained_from_a_log_and_decides_in_the_next_run(
     command = [sys.executable, "train.py", str(log), "model.json"]
     subprocess.run(command, cwd=tmp_path, check=True)
     model = json.loads((tmp_path / "model.json").read_text("utf-8"))
-    assert model["shuffles"] == 3 and 0 < model["slope"] < 1
+    assert model["shuffles"] == 3
+    assert 0 < model["slope"] < 1
     rows, decided = run("model", shuffle_partitions="python:sizes:choose")
     assert rows == expected
     asked = [row for row in decided if row[0] == "shuffle_partitions" and row[2] != "NULL_ANSWER"]
     assert [row[2] for row in asked] == ["APPLIED"] * 3
-    assert all(int(row[1]) >= 2 for row in asked) and "adopted" in {row[4] for row in asked}
+    assert all(int(row[1]) >= 2 for row in asked)
+    assert "adopted" in {row[4] for row in asked}
     # Another model is another revision.
     (tmp_path / "model.json").write_text(json.dumps(model | {"slope": 2 * model["slope"]}))
     _, again = run("model", shuffle_partitions="python:sizes:choose")

@@ -11,7 +11,7 @@ class CompiledPolicySuite extends AnyFunSuite with SampleFacts {
   private def failure(text: String): String =
     compiled(text).eval(row(1, 2, 3, 60)) match {
       case Left(EvaluationFailure(message, _)) => message
-      case Right(answer)                    => fail(s"$text answered $answer")
+      case Right(answer)                       => fail(s"$text answered $answer")
     }
 
   test("what fails at run time is a failure with a short sentence, never a wrapped number") {

@@ -14,7 +14,9 @@ class BreakerSuite extends AnyFunSuite {
     }
   }
 
-  test("it opens after so many failures in a row, and a success between them starts the count anew") {
+  test(
+    "it opens after so many failures in a row, and a success between them starts the count anew"
+  ) {
     val clock = new Clock
     assert(clock.fail(2) === Seq(false, false))
     clock.breaker.succeeded()

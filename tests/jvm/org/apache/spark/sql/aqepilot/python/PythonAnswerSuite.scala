@@ -25,7 +25,10 @@ class PythonAnswerSuite extends AnyFunSuite {
 
   test("a mapping becomes the struct, fields that it leaves out are null") {
     val row = PythonAnswer
-      .of("""{"skew_factor": 2, "left_splits": [1, null, 3], "force": true}""", SkewJoinPoint.answer)
+      .of(
+        """{"skew_factor": 2, "left_splits": [1, null, 3], "force": true}""",
+        SkewJoinPoint.answer
+      )
       .asInstanceOf[InternalRow]
     val at = SkewJoinPoint.answer.fieldIndex _
     assert(row.getDouble(at("skew_factor")) === 2.0 && row.getBoolean(at("force")))
@@ -47,7 +50,10 @@ class PythonAnswerSuite extends AnyFunSuite {
     assert(wrong("{\"a\": [", StringType).contains("no JSON"))
     assert(wrong("[0, \"x\"]", ArrayType(IntegerType)).startsWith("the answer, element 1 is \"x\""))
     assert(wrong("{\"skew_factors\": 1}", SkewJoinPoint.answer).contains("skew_factor"))
-    assert(wrong("{\"force\": 1}", SkewJoinPoint.answer).startsWith("force is 1; it has to be True"))
+    assert(wrong(
+      "{\"force\": 1}",
+      SkewJoinPoint.answer
+    ).startsWith("force is 1; it has to be True"))
     assert(wrong("\"" + "x" * 1000 + "\"", DoubleType).length < 200)
   }
 }

@@ -60,11 +60,12 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     PythonPolicy.compile(text, point, isSubmitted = false)
   }
 
-  private def facts(description: String = "", bytes: Seq[Long] = Nil): InternalRow = Rehearsal.parse(
-    point,
-    s"""{"query": {"description": "$description"}, "side": {"is_left": true, "max_bytes": 7,
+  private def facts(description: String = "", bytes: Seq[Long] = Nil): InternalRow =
+    Rehearsal.parse(
+      point,
+      s"""{"query": {"description": "$description"}, "side": {"is_left": true, "max_bytes": 7,
        | "bytes_by_partition_id": ${bytes.mkString("[", ",", "]")}}}""".stripMargin
-  )
+    )
 
   private def asked(policy: CompiledPolicy, row: InternalRow = facts()): String =
     policy.eval(row) match {
@@ -146,7 +147,9 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(told.startsWith("PYTHON_RAISED: KeyError: 'sales' (File ") && told.contains("line 3"))
     val before = pid
     assert(asked(policy) === "BROADCAST" && pid === before)
-    assert(asked(function("def choose(facts): sys.exit(3)")).startsWith("PYTHON_RAISED: SystemExit"))
+    assert(
+      asked(function("def choose(facts): sys.exit(3)")).startsWith("PYTHON_RAISED: SystemExit")
+    )
   }
 
   Seq(
@@ -156,7 +159,9 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     "ignores signals" ->
       "signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGALRM, signal.SIG_IGN); time.sleep(600)"
   ).foreach { case (what, body) =>
-    test(s"a function that $what misses the deadline, its process is ended and the next ask served") {
+    test(
+      s"a function that $what misses the deadline, its process is ended and the next ask served"
+    ) {
       start("aqepilot.python.deadline" -> "300ms")
       val policy = function(
         s"""def choose(facts):
@@ -175,7 +180,10 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     }
   }
 
-  Seq("os._exit(3)" -> "exit status 3", "os.kill(os.getpid(), signal.SIGKILL)" -> "signal 9").foreach {
+  Seq(
+    "os._exit(3)" -> "exit status 3",
+    "os.kill(os.getpid(), signal.SIGKILL)" -> "signal 9"
+  ).foreach {
     case (body, how) =>
       test(s"a process that ends by $body is told, and the next ask served") {
         start()
@@ -195,15 +203,18 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     start()
     val policy = function("def choose(facts): return 'BROADCAST'")
     assert(asked(policy) === "BROADCAST")
-    new ProcessBuilder("kill", "-9", pid.toString).start().waitFor()
-    soon(!isThere(pid))
+    val first = pid
+    new ProcessBuilder("kill", "-9", first.toString).start().waitFor()
+    soon(!isThere(first))
     assert(asked(policy) === "BROADCAST")
   }
 
   test("what is no decision is refused with what is allowed") {
     start("aqepilot.python.breaker_failures" -> "100")
     def returning(what: String) = asked(function(s"def choose(facts): return $what"))
-    assert(returning("3") === "PYTHON_WRONG_ANSWER: the answer is 3; it has to be a string, or None.")
+    assert(
+      returning("3") === "PYTHON_WRONG_ANSWER: the answer is 3; it has to be a string, or None."
+    )
     assert(returning("object()").contains("a object is no decision"))
     assert(returning("{1: 2}").startsWith("PYTHON_WRONG_ANSWER"))
     assert(returning("b'BROADCAST'").contains("a bytes is no decision"))
@@ -274,7 +285,9 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(refused("python:other:chose").contains("did you mean choose?"))
     assert(refused("python:other:number").contains("is a int, not a function"))
     write("declared.py", "def f(facts): pass\nf.aqepilot_point = 'skew_join'\n")
-    assert(refused("python:declared:f").contains("is for skew_join, not for dynamic_join_selection"))
+    assert(
+      refused("python:declared:f").contains("is for skew_join, not for dynamic_join_selection")
+    )
     val unknown = PythonPolicy.compile(s"python:pickled:f:${"0" * 64}", point, isSubmitted = false)
     assert(unknown.left.exists(_.code == PolicyError.PythonLoadFailed))
   }
@@ -382,33 +395,60 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     others.foreach(name => assert(channels(name).toSet.intersect(frames).isEmpty, name))
   }
 
-  test("with no file descriptor left, a worker that runs answers; one that is lost is missed until there are") {
+  test(
+    "with no file descriptor left, a worker that runs answers; one that is lost is missed until there are"
+  ) {
     start("aqepilot.python.breaker_failures" -> "100")
     val policy = function("def choose(facts): return 'BROADCAST'")
     assert(asked(policy) === "BROADCAST")
     val first = pid
-    def limit(open: String): Unit = {
-      val set = s"import resource as r; h = r.prlimit($self, r.RLIMIT_NOFILE); " +
-        s"r.prlimit($self, r.RLIMIT_NOFILE, ($open, h[1]))"
-      assert(new ProcessBuilder("python3", "-c", set).start().waitFor() === 0)
-    }
-    limit("1")
-    try {
+    limited { limit =>
+      limit(1)
       assert(Seq.fill(10)(asked(policy)).toSet === Set("BROADCAST"))
-    } finally limit("h[1]")
-    new ProcessBuilder("kill", "-9", first.toString).start().waitFor()
-    soon(!isThere(first))
-    limit("1")
-    try {
-      assert(asked(policy).startsWith("PYTHON_NO_WORKER: "))
-      assert(asked(policy).startsWith("PYTHON_NO_WORKER: "))
-    } finally limit("h[1]")
-    soon(asked(policy) == "BROADCAST")
+      limit(-1)
+      new ProcessBuilder("kill", "-9", first.toString).start().waitFor()
+      soon(!isThere(first))
+      limit(1)
+      val missed = Seq.fill(2)(asked(policy))
+      limit(-1)
+      assert(missed.forall(_.startsWith("PYTHON_NO_WORKER: ")), missed)
+      soon(asked(policy) == "BROADCAST")
+    }
+  }
+
+  /** Sets how many files this process may have open; -1 for as many as before. By a process that runs already, as
+    * none can be started without files to open.
+    */
+  private def limited(body: (Int => Unit) => Unit): Unit = {
+    val script =
+      s"""import resource as r, sys
+         |before = r.prlimit($self, r.RLIMIT_NOFILE)
+         |for line in sys.stdin:
+         |    soft = int(line)
+         |    r.prlimit($self, r.RLIMIT_NOFILE, before if soft < 0 else (soft, before[1]))
+         |    print("done", flush=True)
+         |""".stripMargin
+    val process = new ProcessBuilder("python3", "-c", script).start()
+    val answers = scala.io.Source.fromInputStream(process.getInputStream).getLines()
+    def limit(soft: Int): Unit = {
+      process.getOutputStream.write(s"$soft\n".getBytes)
+      process.getOutputStream.flush()
+      assert(answers.next() === "done")
+    }
+    limit(-1)
+    try body(limit)
+    finally {
+      limit(-1)
+      process.destroy()
+    }
   }
 
   test("the revision tells the function's files by their content, data that it loads too") {
     val data = write("table.json", "{}")
-    write("learned.py", s"""table = open("${data.getPath}").read()\ndef choose(facts): return None\n""")
+    write(
+      "learned.py",
+      s"""table = open("${data.getPath}").read()\ndef choose(facts): return None\n"""
+    )
     def code = {
       start()
       try loaded("python:learned:choose").toOption.flatMap(_.code).get

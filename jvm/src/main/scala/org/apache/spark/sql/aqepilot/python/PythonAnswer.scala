@@ -25,23 +25,27 @@ object PythonAnswer {
   def of(json: String, answer: DataType): Any = {
     val node =
       try mapper.readTree(json)
-      catch { case e: java.io.IOException => wrong("the answer", s"no JSON (${e.getClass.getSimpleName})", "a decision") }
+      catch {
+        case e: java.io.IOException =>
+          wrong("the answer", s"no JSON (${e.getClass.getSimpleName})", "a decision")
+      }
     (answer, CommonFacts.bareField(answer)) match {
       case (struct: StructType, Some(field)) if !node.isObject && !node.isNull =>
         val row = new Array[Any](struct.length)
-        row(struct.fieldIndex(field.name)) = value(node, field.dataType, s"the answer (${field.name})")
+        row(struct.fieldIndex(field.name)) =
+          value(node, field.dataType, s"the answer (${field.name})")
         new GenericInternalRow(row)
       case _ => value(node, answer, "the answer")
     }
   }
 
   private def value(node: JsonNode, of: DataType, what: String): Any = of match {
-    case _ if node.isNull               => null
-    case StringType if node.isTextual   => UTF8String.fromString(node.textValue)
-    case BooleanType if node.isBoolean  => node.booleanValue
-    case DoubleType if node.isNumber    => node.doubleValue
-    case LongType if isWhole(node)      => whole(node, what, Long.MinValue, Long.MaxValue)
-    case IntegerType if isWhole(node)   => whole(node, what, Int.MinValue, Int.MaxValue).toInt
+    case _ if node.isNull              => null
+    case StringType if node.isTextual  => UTF8String.fromString(node.textValue)
+    case BooleanType if node.isBoolean => node.booleanValue
+    case DoubleType if node.isNumber   => node.doubleValue
+    case LongType if isWhole(node)     => whole(node, what, Long.MinValue, Long.MaxValue)
+    case IntegerType if isWhole(node)  => whole(node, what, Int.MinValue, Int.MaxValue).toInt
     case ArrayType(element, _) if node.isArray =>
       new GenericArrayData(
         Array.tabulate[Any](node.size)(i => value(node.get(i), element, s"$what, element $i"))
@@ -72,13 +76,13 @@ object PythonAnswer {
     else wrong(what, shown(node), s"a whole number from $least to $most")
 
   private def allowed(of: DataType): String = of match {
-    case StringType               => "a string"
-    case BooleanType              => "True or False"
-    case DoubleType               => "a number"
-    case IntegerType | LongType   => "a whole number (an int)"
-    case ArrayType(element, _)    => s"a sequence, each element ${allowed(element)}"
-    case struct: StructType       => struct.fieldNames.mkString("a mapping of ", ", ", "")
-    case other                    => other.simpleString
+    case StringType             => "a string"
+    case BooleanType            => "True or False"
+    case DoubleType             => "a number"
+    case IntegerType | LongType => "a whole number (an int)"
+    case ArrayType(element, _)  => s"a sequence, each element ${allowed(element)}"
+    case struct: StructType     => struct.fieldNames.mkString("a mapping of ", ", ", "")
+    case other                  => other.simpleString
   }
 
   private def shown(node: JsonNode): String = {

@@ -115,10 +115,10 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
         val request = new Request(function, None)
         requests.put(request)
         outcome(request, 2 * loadTimeout) match {
-          case Outcome.Loaded(revision)         => Loaded.Ready(revision)
-          case Outcome.NotLoaded(message)       => Loaded.Refused(message)
-          case Outcome.Failed(failure, _)       => Loaded.NoWorker(failure.message)
-          case Outcome.Answer(_)                => Loaded.NoWorker("an answer without a question")
+          case Outcome.Loaded(revision)   => Loaded.Ready(revision)
+          case Outcome.NotLoaded(message) => Loaded.Refused(message)
+          case Outcome.Failed(failure, _) => Loaded.NoWorker(failure.message)
+          case Outcome.Answer(_)          => Loaded.NoWorker("an answer without a question")
         }
     }
     if (loaded.isInstanceOf[Loaded.Refused]) functions.remove((text.text, point.name), function)
@@ -320,8 +320,8 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
         val function = request.function
         val isLoaded = if (loaded.contains(function.id)) None else load(p, function)
         (isLoaded, request.facts) match {
-          case (Some(refused), _) => refused
-          case (None, None)       => Outcome.Loaded(function.revision.getOrElse(""))
+          case (Some(refused), _)  => refused
+          case (None, None)        => Outcome.Loaded(function.revision.getOrElse(""))
           case (None, Some(facts)) =>
             request.sentAt = System.nanoTime()
             answer(converse(p)(facts.frame(_, function.id, seconds(deadline))))
@@ -329,7 +329,7 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
       } catch {
         case e: StartFailed => Outcome.Failed(failure(Reason.PythonNoWorker, e.getMessage))
         case e: IOException =>
-          val died = process.fold("")(p => { p.end(); p.ending })
+          val died = process.fold("") { p => p.end(); p.ending }
           process = None
           Outcome.Failed(failure(Reason.PythonDied, s"the worker process is gone: $died"))
       }
@@ -357,9 +357,9 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
     private def load(p: WorkerProcess, function: PythonFunction): Option[Outcome] = {
       val timer = endIn(loadTimeout, p)
       val said =
-        try {
+        try
           converse(p)(loading(_, function))
-        } finally timer.cancel(false)
+        finally timer.cancel(false)
       val revision = said.path("revision").asText("")
       if (!said.has("revision")) {
         val trace = said.path("trace").asText
@@ -492,7 +492,8 @@ object PythonWorkers {
     current.collect { case (sc, workers) if SparkContext.getActive.contains(sc) => workers }
   }
 
-  private def failure(reason: Reason, message: String) = EvaluationFailure(message.take(300), reason)
+  private def failure(reason: Reason, message: String) =
+    EvaluationFailure(message.take(300), reason)
 
   private def nanos(setting: org.apache.spark.sql.aqepilot.Setting): Long =
     TimeUnit.MILLISECONDS.toNanos(AqePilotConf.toMillis(AqePilotConf.inForce(setting)))

@@ -29,8 +29,12 @@ object SessionFunctions {
     text
   }
 
-  def allow(text: String, path: String, python: String): Unit =
-    keep(text.trim, SessionFunction(Array.emptyByteArray, paths(path), python))
+  /** Of texts that name a module only. */
+  def allow(text: String, path: String, python: String): Unit = PythonText.of(text) match {
+    case Right(named: ImportedFunction) =>
+      keep(named.text, SessionFunction(Array.emptyByteArray, paths(path), python))
+    case _ =>
+  }
 
   def get(text: String): Option[SessionFunction] = Option(known.get(text))
 

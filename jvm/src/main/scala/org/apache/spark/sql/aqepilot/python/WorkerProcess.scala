@@ -147,7 +147,10 @@ object WorkerProcess {
       case e: IOException =>
         worker.end()
         val why = if (e.isInstanceOf[EOFException]) worker.ending else e.getMessage
-        throw new IOException(s"the worker process did not start: $why; the driver's log has its output", e)
+        throw new IOException(
+          s"the worker process did not start: $why; the driver's log has its output",
+          e
+        )
     }
 
   /** The jar, or the folder of classes, that holds the worker's source. */
