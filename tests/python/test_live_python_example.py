@@ -63,7 +63,7 @@ def test_a_model_is_trained_from_a_log_and_decides_in_the_next_run(
     command = [sys.executable, "train.py", str(log), "model.json"]
     subprocess.run(command, cwd=tmp_path, check=True)
     model = json.loads((tmp_path / "model.json").read_text("utf-8"))
-    assert model["shuffles"] == 3
+    assert model["shuffles"] >= 3
     assert 0 < model["slope"] < 1
     rows, decided = run("model", shuffle_partitions="python:sizes:choose")
     assert rows == expected

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.python
 
 import java.io.File
-import java.nio.file.Files
+import java.nio.file.{Files, Paths}
 import java.util.concurrent.{Callable, CountDownLatch, Executors, TimeUnit}
 
 import org.apache.spark.{SparkConf, SparkContext}
@@ -83,10 +83,10 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     case said => said.split("[ ,]")(1).toLong
   }
 
-  private def isThere(pid: Long): Boolean = {
-    val stat = new File(s"/proc/$pid/stat")
-    stat.exists && !scala.io.Source.fromFile(stat).mkString.contains(") Z ")
-  }
+  /** Whether a process runs: one that has ended and is not yet waited for does not. */
+  private def isThere(pid: Long): Boolean =
+    try !new String(Files.readAllBytes(Paths.get(s"/proc/$pid/stat"))).contains(") Z ")
+    catch { case _: java.io.IOException => false }
 
   private def self: String = new File("/proc/self").getCanonicalFile.getName
 

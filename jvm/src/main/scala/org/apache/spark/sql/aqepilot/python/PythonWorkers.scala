@@ -314,7 +314,7 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
         process.foreach(_.end())
       }
 
-    private def serve(request: Request): Outcome =
+    private def serve(request: Request, isAgain: Boolean = false): Outcome =
       try {
         val p = running()
         val function = request.function
@@ -331,12 +331,16 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
         case e: IOException =>
           val died = process.fold("") { p => p.end(); p.ending }
           process = None
-          Outcome.Failed(failure(Reason.PythonDied, s"the worker process is gone: $died"))
+          if (e.isInstanceOf[Unsent] && !isAgain && !request.result.isDone) {
+            request.sentAt = 0
+            serve(request, isAgain = true)
+          } else Outcome.Failed(failure(Reason.PythonDied, s"the worker process is gone: $died"))
       }
 
     private def converse(p: WorkerProcess)(frame: Int => Frame): JsonNode = {
       conversations += 1
-      p.send(frame(conversations))
+      try p.send(frame(conversations))
+      catch { case e: IOException => throw new Unsent(e) }
       val said = p.read()
       if (said.path("id").asInt != conversations)
         throw new IOException("it answered another question")
@@ -466,6 +470,9 @@ object PythonWorkers {
     final case class NotLoaded(message: String) extends Outcome
     final case class Failed(failure: EvaluationFailure, trace: String = "") extends Outcome
   }
+
+  /** The process was gone before it had the whole question: another may be asked. */
+  final private class Unsent(cause: IOException) extends IOException(cause)
 
   final private class StartFailed(message: String) extends RuntimeException(message)
 
