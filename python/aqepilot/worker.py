@@ -24,7 +24,7 @@ import signal
 import struct
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 PROTOCOL = 1
@@ -83,10 +83,10 @@ class Facts:
         return f"Facts({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Facts) and all(
-            name in other._values and getattr(self, name) == getattr(other, name)
-            for name in {*self._values, *other._values}
-            if name in self._values
+        return (
+            isinstance(other, Facts)
+            and self._values.keys() == other._values.keys()
+            and all(getattr(self, name) == getattr(other, name) for name in self._values)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -155,15 +155,16 @@ class _Opened:
             if mode is None or (isinstance(mode, str) and not set(mode) & set("wax+")):
                 self.paths.add(os.path.abspath(os.fspath(args[0])))
 
-    def sources(self) -> list[str]:
+    def sources(self) -> set[str]:
+        """Of what was compiled, the file that it was compiled from."""
         found = set()
         for path in self.paths:
             if path.endswith(".pyc"):
                 with contextlib.suppress(ValueError):
                     path = importlib.util.source_from_cache(path)
-            if os.path.isfile(path):
+            if not _is_of_interpreter(path):
                 found.add(path)
-        return sorted(found)
+        return found
 
 
 def _is_of_interpreter(path: str) -> bool:
@@ -171,12 +172,15 @@ def _is_of_interpreter(path: str) -> bool:
     return any(os.path.realpath(path).startswith(home + os.sep) for home in homes)
 
 
-def _digest(paths: Sequence[str], pickled: memoryview | bytes) -> str:
+def _revision(files: Iterable[str], pickled: memoryview) -> str:
+    """A hash of a function's pickle and of its files' names and content."""
     total = hashlib.sha256(pickled)
-    for path in paths:
-        with io.FileIO(path) as file:
-            total.update(os.path.basename(path).encode() + b"\0")
-            total.update(hashlib.sha256(file.readall()).digest())
+    for path in sorted(filter(os.path.isfile, files)):
+        content = hashlib.sha256()
+        with open(path, "rb") as file:
+            while chunk := file.read(1 << 20):
+                content.update(chunk)
+        total.update(os.path.basename(path).encode() + b"\0" + content.digest())
     return total.hexdigest()
 
 
@@ -209,14 +213,15 @@ class _Worker:
             for path in request["path"]:
                 if path not in sys.path:
                     sys.path.append(path)
+            own = set()
             with self._opened:
                 if blob:
                     function = pickle.loads(blob)
-                    revision = _revision(None, self._opened.sources(), blob)
                 else:
                     module = importlib.import_module(request["module"])
                     function = _attribute(module, request["function"])
-                    revision = _revision(module, self._opened.sources())
+                    own = {getattr(module, "__file__", None) or ""}
+            revision = _revision(self._opened.sources() | own, blob)
             if not callable(function):
                 raise TypeError(f"{request['load']} is a {type(function).__name__}, not a function")
             declared = getattr(function, "aqepilot_point", None)
@@ -285,12 +290,6 @@ def _attribute(module: Any, path: str) -> Any:
             raise AttributeError(f"module {module.__name__} has no function {path}{instead}")
         found = getattr(found, name)
     return found
-
-
-def _revision(module: Any, opened: Sequence[str], pickled: memoryview | bytes = b"") -> str:
-    own = getattr(module, "__file__", None)
-    files = {path for path in opened if not _is_of_interpreter(path)} | ({own} if own else set())
-    return _digest(sorted(path for path in files if os.path.isfile(path)), pickled)
 
 
 def _told(error: BaseException) -> str:

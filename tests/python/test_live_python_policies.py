@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import json
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -135,21 +136,19 @@ def wrong(facts):
     return {"no": "decision"}
 """
 JOB = """
-import json, time
+import json
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 spark.range(20000).selectExpr("id % 500 AS k", "id AS v").createOrReplaceTempView("l")
 spark.range(500).selectExpr("id AS k", "id * 2 AS w").createOrReplaceTempView("r")
 query = "SELECT l.k, count(*) AS n, sum(v + w) AS s FROM l JOIN r ON l.k = r.k GROUP BY l.k"
-begun = time.monotonic()
 rows = sorted(tuple(row) for row in spark.sql(query).collect())
-seconds = time.monotonic() - begun
 spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
 columns = "reason, detail, asked_us"
 made = "FROM aqepilot_decisions() WHERE policy IS NOT NULL"
 decided = spark.sql(f"SELECT {columns} {made}").collect()
 status = spark.sql("SELECT * FROM aqepilot_status() WHERE kind IN ('python', 'problem')").collect()
-print(json.dumps([rows, seconds, [list(d) for d in decided], [list(s) for s in status]]))
+print(json.dumps([rows, [list(d) for d in decided], [list(s) for s in status]]))
 """
 EXPECTED = [(k, 40, sum(range(k, 20000, 500)) + 40 * 2 * k) for k in range(500)]
 SHUFFLED = {
@@ -158,16 +157,48 @@ SHUFFLED = {
 }
 
 
-def workers_of(folder: Path) -> list[str]:
+def workers_of(folder: Path) -> list[Path]:
     """Returns the worker processes whose driver runs, or ran, in this folder."""
-    found = subprocess.run(
-        ["pgrep", "-f", "aqepilot_worker.main"], capture_output=True, text=True, check=False
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            command = (process / "cmdline").read_bytes()
+            if b"aqepilot_worker.main" in command and (process / "cwd").readlink() == folder:
+                found.append(process)
+    return found
+
+
+class Submitted(NamedTuple):
+    """What a job found out: reason, detail and microseconds of each answer; rows of the status."""
+
+    decided: list[list[Any]]
+    status: list[list[str]]
+    stderr: str
+
+
+def submitted(
+    spark_submit: Callable[..., subprocess.CompletedProcess[str]],
+    module: Path,
+    function: str,
+    conf: Mapping[str, str],
+) -> Submitted:
+    """Runs the job with a function of a module; its rows are plain Spark's."""
+    done = spark_submit(
+        JOB,
+        ["--py-files", str(module)],
+        conf=SHUFFLED
+        | {
+            "spark.aqepilot.policies": "test",
+            "spark.aqepilot.policy.test.dynamic_join_selection": python_policies.text(
+                function, module.stem
+            ),
+        }
+        | dict(conf),
     )
-    return [
-        pid
-        for pid in found.stdout.split()
-        if os.path.exists(f"/proc/{pid}/cwd") and Path(os.readlink(f"/proc/{pid}/cwd")) == folder
-    ]
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows, decided, status = json.loads(done.stdout.strip().splitlines()[-1])
+    assert [tuple(row) for row in rows] == EXPECTED
+    return Submitted(decided, status, done.stderr)
 
 
 @pytest.mark.parametrize(
@@ -186,59 +217,33 @@ def test_a_function_at_fault_costs_a_submitted_job_its_decisions_only(
     function: str,
     reason: str,
 ) -> None:
-    import json
-
     module = tmp_path / "faults.py"
     module.write_text(FAULTS, encoding="utf-8")
-    done = spark_submit(
-        JOB,
-        ["--py-files", str(module)],
-        conf=SHUFFLED
-        | {
-            "spark.aqepilot.policies": "faulty",
-            "spark.aqepilot.policy.faulty.dynamic_join_selection": f"python:faults:{function}",
-            "spark.aqepilot.python.breaker_failures": "2",
-        },
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    rows, _, decided, status = json.loads(done.stdout.strip().splitlines()[-1])
-    assert [tuple(row) for row in rows] == EXPECTED
+    # Time enough for what answers, however busy the machine.
+    conf = {"spark.aqepilot.python.breaker_failures": "2", "spark.aqepilot.python.deadline": "3s"}
+    decided, status, stderr = submitted(spark_submit, module, function, conf)
     reasons = Counter(d[0] for d in decided)
     assert reasons[reason] == 2
     assert set(reasons) <= {reason, "PYTHON_BREAKER_OPEN", "PYTHON_BUSY"}
     assert any(row[2] == "breaker open" and reason in row[3] for row in status)
-    assert f"python:faults:{function} at dynamic_join_selection: {reason}" in done.stderr
+    assert f"python:faults:{function} at dynamic_join_selection: {reason}" in stderr
     assert not workers_of(tmp_path / "submit-0")
 
 
 def test_a_submitted_function_decides_and_its_output_is_in_the_drivers_log(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    import json
-
     module = tmp_path / "sales.py"
     module.write_text(
         "import sys\nprint('loaded by', sys.argv)\n"
         "def choose(facts):\n    return None if facts.side.is_left else 'SHUFFLE_HASH'\n",
         encoding="utf-8",
     )
-    done = spark_submit(
-        JOB,
-        ["--py-files", str(module)],
-        conf=SHUFFLED
-        | {
-            "spark.log.level": "INFO",
-            "spark.aqepilot.policies": "sales",
-            "spark.aqepilot.policy.sales.dynamic_join_selection": "python:sales:choose",
-            "spark.aqepilot.python.deadline": "20s",
-        },
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    rows, _, decided, status = json.loads(done.stdout.strip().splitlines()[-1])
-    assert [tuple(row) for row in rows] == EXPECTED
+    conf = {"spark.log.level": "INFO", "spark.aqepilot.python.deadline": "20s"}
+    decided, status, stderr = submitted(spark_submit, module, "choose", conf)
     assert "APPLIED" in {d[0] for d in decided}
     assert [row[2] for row in status] == ["running", "ready"]
-    assert "aqepilot-python-0: loaded by" in done.stderr
+    assert "aqepilot-python-0: loaded by" in stderr
 
 
 def test_a_module_that_is_not_there_fails_a_strict_application_at_its_start_and_no_other(

@@ -55,6 +55,16 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     }
   }
 
+  /** A function that makes a file and hangs, if the query has a description. */
+  private def hanging(made: File): CompiledPolicy = function(
+    s"""def choose(facts):
+       |    if facts.query.description:
+       |        open("${made.getPath}", "w").close()
+       |        time.sleep(600)
+       |    return "BROADCAST"
+       |"""
+  )
+
   private def loaded(text: String): Either[PolicyError, CompiledPolicy] = {
     SessionFunctions.allow(text, folder.getPath, "")
     PythonPolicy.compile(text, point, isSubmitted = false)
@@ -87,6 +97,9 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
   private def isThere(pid: Long): Boolean =
     try !new String(Files.readAllBytes(Paths.get(s"/proc/$pid/stat"))).contains(") Z ")
     catch { case _: java.io.IOException => false }
+
+  private def kill(pid: Long): Unit =
+    new ProcessBuilder("python3", "-c", s"import os; os.kill($pid, 9)").start().waitFor()
 
   private def self: String = new File("/proc/self").getCanonicalFile.getName
 
@@ -162,7 +175,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     test(
       s"a function that $what misses the deadline, its process is ended and the next ask served"
     ) {
-      start("aqepilot.python.deadline" -> "300ms")
+      start("aqepilot.python.deadline" -> "1s")
       val policy = function(
         s"""def choose(facts):
            |    if facts.query.description: $body
@@ -172,8 +185,8 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
       assert(asked(policy) === "BROADCAST")
       val first = pid
       val (answer, seconds) = timed(asked(policy, facts("hang")))
-      assert(answer === "PYTHON_DEADLINE: no answer within 300 ms")
-      assert(seconds >= 0.3 && seconds < 2)
+      assert(answer === "PYTHON_DEADLINE: no answer within 1000 ms")
+      assert(seconds >= 1 && seconds < 2.7)
       assert(asked(policy) === "BROADCAST")
       assert(pid !== first)
       soon(!isThere(first))
@@ -204,7 +217,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     val policy = function("def choose(facts): return 'BROADCAST'")
     assert(asked(policy) === "BROADCAST")
     val first = pid
-    new ProcessBuilder("kill", "-9", first.toString).start().waitFor()
+    kill(first)
     soon(!isThere(first))
     assert(asked(policy) === "BROADCAST")
   }
@@ -338,14 +351,8 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   test("a query that is cancelled while it asks gets its interrupt, and the next ask is served") {
     start("aqepilot.python.deadline" -> "600s")
-    val policy = function(
-      s"""def choose(facts):
-         |    if facts.query.description:
-         |        open("${folder.getPath}/asked", "w").close()
-         |        time.sleep(600)
-         |    return "BROADCAST"
-         |"""
-    )
+    val hangs = new File(folder, "asked")
+    val policy = hanging(hangs)
     assert(asked(policy) === "BROADCAST")
     val interrupted = new CountDownLatch(1)
     val thread = new Thread(() =>
@@ -353,7 +360,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
       catch { case _: InterruptedException => interrupted.countDown() }
     )
     thread.start()
-    soon(new File(folder, "asked").exists)
+    soon(hangs.exists)
     thread.interrupt()
     assert(interrupted.await(10, TimeUnit.SECONDS))
     assert(asked(policy) === "BROADCAST")
@@ -361,20 +368,14 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   test("no process is left when the context stops in the middle of an ask") {
     start("aqepilot.python.deadline" -> "600s")
-    val policy = function(
-      s"""def choose(facts):
-         |    if facts.query.description:
-         |        open("${folder.getPath}/stopping", "w").close()
-         |        time.sleep(600)
-         |    return "BROADCAST"
-         |"""
-    )
+    val hangs = new File(folder, "stopping")
+    val policy = hanging(hangs)
     assert(asked(policy) === "BROADCAST")
     val before = pid
     @volatile var answer = ""
     val thread = new Thread(() => answer = asked(policy, facts("hang")))
     thread.start()
-    soon(new File(folder, "stopping").exists)
+    soon(hangs.exists)
     sc.stop()
     thread.join(20000)
     assert(answer.startsWith("PYTHON_"))
@@ -406,7 +407,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
       limit(1)
       assert(Seq.fill(10)(asked(policy)).toSet === Set("BROADCAST"))
       limit(-1)
-      new ProcessBuilder("kill", "-9", first.toString).start().waitFor()
+      kill(first)
       soon(!isThere(first))
       limit(1)
       val missed = Seq.fill(2)(asked(policy))

@@ -113,9 +113,9 @@ object AqePilotConf {
     growth
   )
 
-  private def partitions(value: String): Option[String] =
-    if (value.trim.matches("[1-9]\\d{0,8}")) None
-    else Some(s"'$value' is not a whole number from 1 to 999999999")
+  private def count(most: Int)(value: String): Option[String] =
+    if (value.trim.matches("[1-9]\\d{0,8}") && value.trim.toInt <= most) None
+    else Some(s"'$value' is not a whole number from 1 to $most")
 
   private def crossProducts(value: String): Option[String] =
     if (value.trim.matches("\\d{1,9}")) None
@@ -127,7 +127,7 @@ object AqePilotConf {
     Some("100000"),
     "any",
     "Most partitions that a policy may give a shuffle, and most tasks that it may split a stage into.",
-    partitions
+    count(999999999)
   )
 
   val MaxCrossProducts: Setting = Setting(
@@ -165,10 +165,6 @@ object AqePilotConf {
     catch {
       case NonFatal(_) => Some(s"'$value' is not a time such as 50ms, 2s or 1min")
     }
-
-  private def count(most: Int)(value: String): Option[String] =
-    if (value.trim.matches("\\d{1,6}") && (1 to most).contains(value.trim.toInt)) None
-    else Some(s"'$value' is not a whole number from 1 to $most")
 
   val PythonDeadline: Setting = Setting(
     Prefix + "python.deadline",

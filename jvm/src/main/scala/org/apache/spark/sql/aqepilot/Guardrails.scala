@@ -29,7 +29,7 @@ object Guardrails {
 
   private def read(conf: SQLConf, sc: SparkContext): Guards = {
     val growth = math.max(
-      submittedGrowth,
+      AqePilotConf.inForce(AqePilotConf.Growth).toDouble,
       AqePilotConf.get(conf, AqePilotConf.Growth).fold(0.0)(_.toDouble)
     )
     Guards(
@@ -72,14 +72,9 @@ object Guardrails {
   )
 
   private def smallest(conf: SQLConf, setting: Setting): Int = {
-    val cap = AqePilotConf.getSubmitted(setting).orElse(setting.default).get.trim.toInt
+    val cap = AqePilotConf.inForce(setting).toInt
     AqePilotConf.get(conf, setting).fold(cap)(v => math.min(cap, v.trim.toInt))
   }
-
-  private def submittedGrowth: Double = AqePilotConf
-    .getSubmitted(AqePilotConf.Growth)
-    .orElse(AqePilotConf.Growth.default)
-    .fold(1.0)(_.toDouble)
 
   private def tightest(conf: SQLConf, setting: Setting, derived: => Long): Long = {
     val cap = AqePilotConf.getSubmitted(setting).map(AqePilotConf.toBytes).getOrElse(derived)

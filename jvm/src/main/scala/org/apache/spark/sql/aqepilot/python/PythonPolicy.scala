@@ -46,17 +46,7 @@ final class PythonPolicy(workers: PythonWorkers, function: PythonFunction) exten
 
   override def eval(facts: InternalRow): Either[EvaluationFailure, Any] =
     CompiledPolicy.guarded(e => EvaluationFailure(FailOpen.short(e), Reason.InternalError)) {
-      workers.ask(function)(PythonPolicy.facts(facts, point)).flatMap { json =>
-        try {
-          val decided = PythonAnswer.of(json, answer)
-          function.breaker.succeeded()
-          Right(decided)
-        } catch {
-          case e: PythonAnswer.WrongAnswer =>
-            val why = EvaluationFailure(e.getMessage.take(300), Reason.PythonWrongAnswer)
-            Left(workers.failed(function, why))
-        }
-      }
+      workers.ask(function, answer)(PythonPolicy.facts(facts, point))
     }
 }
 
@@ -88,12 +78,10 @@ object PythonPolicy {
       _ <- refusal(named, isSubmitted).toLeft(())
       sc <- SparkContext.getActive.toRight(error(PolicyError.InternalError, "No Spark runs here."))
       workers = PythonWorkers.get(sc)
-      policy <- workers.load(named, point) match {
-        case (_, Loaded.Refused(message)) =>
-          Left(error(PolicyError.PythonLoadFailed, s"${named.text} cannot be loaded: $message"))
-        case (function, _) => Right(new PythonPolicy(workers, function))
+      function <- workers.load(named, point).left.map { why =>
+        error(PolicyError.PythonLoadFailed, s"${named.text} cannot be loaded: $why")
       }
-    } yield policy
+    } yield new PythonPolicy(workers, function)
 
   private def refusal(named: PythonText, isSubmitted: Boolean): Option[PolicyError] = {
     val isKnown = SessionFunctions.get(named.text).isDefined

@@ -21,7 +21,9 @@ object PythonText {
   private val Imported = s"python:($Dotted):($Dotted)".r
   private val Pickled = "python:pickled:([^:]+):([0-9a-f]{64})".r
 
-  def is(text: String): Boolean = text != null && text.trim.startsWith(Prefix)
+  /** Asked of every text at each ask: copies nothing. */
+  def is(text: String): Boolean =
+    text != null && text.startsWith(Prefix, text.indexWhere(_ > ' '))
 
   def of(text: String): Either[PolicyError, PythonText] = text.trim match {
     case Pickled(_, hash)           => Right(PickledFunction(text.trim, hash))

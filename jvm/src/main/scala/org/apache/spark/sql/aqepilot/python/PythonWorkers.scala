@@ -15,12 +15,12 @@ import java.util.concurrent.atomic.{AtomicInteger, AtomicReference}
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
-import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.SparkContext
 import org.apache.spark.api.python.PythonUtils
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
-import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen}
+import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen, Setting}
+import org.apache.spark.sql.types.DataType
 
 import io.aqepilot.decision.{DecisionPoint, Reason}
 import io.aqepilot.policy.EvaluationFailure
@@ -47,19 +47,6 @@ final class PythonFunction(
     lastFailure.foreach(node.put("last_failure", _))
     node.toString
   }
-}
-
-/** What loading a function came to. */
-sealed trait Loaded
-
-object Loaded {
-  final case class Ready(revision: String) extends Loaded
-
-  /** The function is at fault. */
-  final case class Refused(message: String) extends Loaded
-
-  /** There is no worker for now. */
-  final case class NoWorker(message: String) extends Loaded
 }
 
 /** The worker processes of one driver: as many as `spark.aqepilot.python.workers`, each with a thread that alone
@@ -96,10 +83,16 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
   })
   workers.foreach(_.start())
 
-  /** The function of a text at a point, loaded by one worker if it was not yet. */
-  def load(text: PythonText, point: DecisionPoint): (PythonFunction, Loaded) = {
+  /** The function of a text at a point, loaded by one worker unless it is already. Where there is no worker for now,
+    * it is loaded when it is asked.
+    *
+    * @return
+    *   why not, if the function is at fault
+    */
+  def load(text: PythonText, point: DecisionPoint): Either[String, PythonFunction] = {
+    val key = (text.text, point.name)
     val function = functions.computeIfAbsent(
-      (text.text, point.name),
+      key,
       _ =>
         new PythonFunction(
           ids.incrementAndGet(),
@@ -109,54 +102,62 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
           new Breaker(breakerFailures, breakerNanos)
         )
     )
-    val loaded = function.revision match {
-      case Some(revision) => Loaded.Ready(revision)
-      case None           =>
-        val request = new Request(function, None)
-        requests.put(request)
-        outcome(request, 2 * loadTimeout) match {
-          case Outcome.Loaded(revision)   => Loaded.Ready(revision)
-          case Outcome.NotLoaded(message) => Loaded.Refused(message)
-          case Outcome.Failed(failure, _) => Loaded.NoWorker(failure.message)
-          case Outcome.Answer(_)          => Loaded.NoWorker("an answer without a question")
-        }
+    if (function.revision.isDefined) Right(function)
+    else {
+      val request = new Request(function, None)
+      requests.put(request)
+      outcome(request, 2 * loadTimeout) match {
+        case Outcome.NotLoaded(message) =>
+          functions.remove(key, function)
+          Left(message)
+        case _ => Right(function)
+      }
     }
-    if (loaded.isInstanceOf[Loaded.Refused]) functions.remove((text.text, point.name), function)
-    (function, loaded)
   }
 
-  /** The function's answer to a facts row, as JSON.
+  /** The function's decision on a facts row, a Catalyst value of the type `answer`.
     *
     * @param facts
     *   as JSON, with the long arrays' bytes; not computed where nobody is asked
     */
-  def ask(function: PythonFunction)(facts: => Facts): Either[EvaluationFailure, String] =
+  def ask(
+      function: PythonFunction,
+      answer: DataType
+  )(facts: => Facts): Either[EvaluationFailure, Any] =
     if (!function.breaker.admits()) Left(failure(Reason.PythonBreakerOpen, opened(function)))
     else {
-      var isAsked = false
+      var isTold = false
       try {
         val request = new Request(function, Some(facts))
         val start = System.nanoTime()
         requests.put(request)
-        outcome(request, deadline) match {
+        val decided = outcome(request, deadline) match {
           case Outcome.Answer(json) =>
             function.roundTrips.add(System.nanoTime() - start)
-            isAsked = true
-            Right(json)
-          case Outcome.Failed(failure, _) if failure.reason == Reason.PythonBusy => Left(failure)
-          case Outcome.Failed(failure, trace)                                    =>
-            isAsked = true
-            Left(failed(function, failure, trace))
-          case Outcome.NotLoaded(message) =>
-            isAsked = true
+            try {
+              val value = PythonAnswer.of(json, answer)
+              function.breaker.succeeded()
+              Right(value)
+            } catch {
+              case e: PythonAnswer.WrongAnswer =>
+                Left(failed(function, failure(Reason.PythonWrongAnswer, e.getMessage)))
+            }
+          case Outcome.Failed(busy, _) if busy.reason == Reason.PythonBusy =>
+            function.breaker.unasked()
+            Left(busy)
+          case Outcome.Failed(failure, trace) => Left(failed(function, failure, trace))
+          case Outcome.NotLoaded(message)     =>
             Left(failed(function, failure(Reason.PythonNoWorker, message)))
-          case Outcome.Loaded(_) => Left(failure(Reason.InternalError, "loaded instead of asked"))
+          case Outcome.Loaded =>
+            Left(failed(function, failure(Reason.InternalError, "loaded instead of asked")))
         }
-      } finally if (!isAsked) function.breaker.unasked()
+        isTold = true
+        decided
+      } finally if (!isTold) function.breaker.unasked()
     }
 
   /** It failed: counted, and told once for each way of failing. */
-  def failed(
+  private def failed(
       function: PythonFunction,
       failure: EvaluationFailure,
       trace: String = ""
@@ -321,7 +322,7 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
         val isLoaded = if (loaded.contains(function.id)) None else load(p, function)
         (isLoaded, request.facts) match {
           case (Some(refused), _)  => refused
-          case (None, None)        => Outcome.Loaded(function.revision.getOrElse(""))
+          case (None, None)        => Outcome.Loaded
           case (None, Some(facts)) =>
             request.sentAt = System.nanoTime()
             answer(converse(p)(facts.frame(_, function.id, seconds(deadline))))
@@ -361,8 +362,7 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
     private def load(p: WorkerProcess, function: PythonFunction): Option[Outcome] = {
       val timer = endIn(loadTimeout, p)
       val said =
-        try
-          converse(p)(loading(_, function))
+        try converse(p)(loading(_, function))
         finally timer.cancel(false)
       val revision = said.path("revision").asText("")
       if (!said.has("revision")) {
@@ -388,7 +388,7 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
         val p = WorkerProcess.start(getName, interpreter, memory)
         synchronized { process = Some(p) }
         val timer = endIn(loadTimeout, p)
-        try WorkerProcess.greeted(p)
+        try p.greet()
         finally timer.cancel(false)
         starts += 1
         failedStarts = 0
@@ -466,7 +466,7 @@ object PythonWorkers {
 
   private object Outcome {
     final case class Answer(json: String) extends Outcome
-    final case class Loaded(revision: String) extends Outcome
+    case object Loaded extends Outcome
     final case class NotLoaded(message: String) extends Outcome
     final case class Failed(failure: EvaluationFailure, trace: String = "") extends Outcome
   }
@@ -502,7 +502,7 @@ object PythonWorkers {
   private def failure(reason: Reason, message: String) =
     EvaluationFailure(message.take(300), reason)
 
-  private def nanos(setting: org.apache.spark.sql.aqepilot.Setting): Long =
+  private def nanos(setting: Setting): Long =
     TimeUnit.MILLISECONDS.toNanos(AqePilotConf.toMillis(AqePilotConf.inForce(setting)))
 
   private def millis(nanos: Long): Long = TimeUnit.NANOSECONDS.toMillis(nanos)

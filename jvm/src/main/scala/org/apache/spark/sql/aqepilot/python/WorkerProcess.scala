@@ -46,14 +46,25 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
 
   def isAlive: Boolean = process.isAlive
 
-  /** @throws java.io.IOException
-    *   it is gone, or speaks another protocol
+  /** Waits for it to say who it is.
+    *
+    * @throws java.io.IOException
+    *   it is gone, or speaks another protocol; then it is ended
     */
-  private def greet(): Unit = {
-    hello = read()
-    if (hello.path("protocol").asInt != Protocol)
-      throw new IOException(s"it speaks protocol ${hello.path("protocol")}, not $Protocol")
-  }
+  def greet(): Unit =
+    try {
+      hello = read()
+      if (hello.path("protocol").asInt != Protocol)
+        throw new IOException(s"it speaks protocol ${hello.path("protocol")}, not $Protocol")
+    } catch {
+      case e: IOException =>
+        end()
+        val why = if (e.isInstanceOf[EOFException]) ending else e.getMessage
+        throw new IOException(
+          s"the worker process did not start: $why; the driver's log has its output",
+          e
+        )
+    }
 
   def send(frame: Frame): Unit = {
     to.write(frame.bytes)
@@ -138,20 +149,6 @@ object WorkerProcess {
     worker.pump(process.getErrorStream)
     worker
   }
-
-  def greeted(worker: WorkerProcess): WorkerProcess =
-    try {
-      worker.greet()
-      worker
-    } catch {
-      case e: IOException =>
-        worker.end()
-        val why = if (e.isInstanceOf[EOFException]) worker.ending else e.getMessage
-        throw new IOException(
-          s"the worker process did not start: $why; the driver's log has its output",
-          e
-        )
-    }
 
   /** The jar, or the folder of classes, that holds the worker's source. */
   private lazy val home: String = {
