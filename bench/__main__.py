@@ -64,7 +64,7 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
     if "python" in figures:
         lines += _table(
             "Round trip to a Python function, in queries that run (ms)",
-            ("partitions, driver's Python", "median", "p99", "asks"),
+            ("partitions, asked when, driver's Python", "median", "p99", "asks"),
             [
                 (name, f"{of['median_ms']:.2f}", f"{of['p99_ms']:.2f}", str(of["answers"]))
                 for name, of in figures["python"].items()
@@ -131,8 +131,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--python-queries",
         type=int,
-        default=700,
-        help="queries that ask a Python function; the last 1,000 asks count (default 700)",
+        default=300,
+        help="queries that ask a Python function, after as many to warm up (default 300)",
     )
     parser.add_argument(
         "--plans", type=int, default=100, help="timed plannings a round (default 100)"

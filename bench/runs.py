@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -155,20 +156,27 @@ def ask(
 
 
 def python(queries: int) -> dict[str, dict[str, Any]]:
-    """Returns the round trips of the newest 1,000 asks, by partitions and what else goes on."""
+    """Returns the round trips in so many queries, after as many, by what else goes on."""
     found = {}
-    point = "dynamic_join_selection"
-    cases = [(partitions, driver) for partitions in (2000, 20000) for driver in ("idle", "busy")]
-    for partitions, driver in track(cases, "python", console=console):
+    asked = {
+        "both sides there": ("skew_join", "skew"),
+        "tasks of one run": ("dynamic_join_selection", "join_strategy"),
+    }
+    cases = list(itertools.product((2000, 20000), asked, ("idle", "busy")))
+    for partitions, when, driver in track(cases, "python", console=console):
+        point, function = asked[when]
         conf = {
             "spark.sql.shuffle.partitions": str(partitions),
-            "spark.aqepilot.policies": "bench",
-            f"spark.aqepilot.policy.bench.{point}": "python:asked:choose",
+            "spark.aqepilot.policies": "warm_up",
+            f"spark.aqepilot.policy.warm_up.{point}": f"python:asked:warm_{function}",
+            f"spark.aqepilot.policy.bench.{point}": f"python:asked:{function}",
             **SORT_MERGE,
         }
-        words = [str(max(1, queries * 2000 // partitions)), driver]
+        timed = str(max(1, queries * 2000 // partitions))
+        words = [timed, timed, driver]
         files = ["--py-files", str(JOBS / "asked.py")]
-        found[f"{partitions:,}, {driver}"] = _submitted("python.py", words, conf, True, files)
+        name = f"{partitions:,}, {when}, {driver}"
+        found[name] = _submitted("python.py", words, conf, True, files)
     return found
 
 

@@ -1,8 +1,9 @@
 """Asks a Python function about joins of many shuffle partitions; prints its round trips as JSON.
 
-spark-submit --py-files asked.py python.py <queries> <busy>
+spark-submit --py-files asked.py python.py <warm-up> <queries> <busy>
 
-With ``busy`` the driver's own Python computes in a thread meanwhile.
+The queries of the warm-up are not told. With ``busy`` the driver's own Python computes in a thread
+meanwhile.
 """
 
 import sys
@@ -23,11 +24,15 @@ def compute():
         number += 1
 
 
-if sys.argv[2] == "busy":
+warm_up, queries = int(sys.argv[1]), int(sys.argv[2])
+if sys.argv[3] == "busy":
     threading.Thread(target=compute, daemon=True).start()
 join = "SELECT count(*), sum(v + w) FROM big JOIN small ON big.k = small.k"
-for query in range(int(sys.argv[1])):
+for query in range(warm_up + queries):
+    if query == warm_up:
+        spark.conf.set("spark.aqepilot.policies", "bench")
     spark.sql(f"{join} WHERE v < 1000 AND v <> {query}").collect()
-status = "SELECT detail FROM aqepilot_status() WHERE kind = 'python' AND name LIKE 'python:%'"
-print(spark.sql(status).first().detail)
+status = spark.sql("SELECT name, detail FROM aqepilot_status() WHERE kind = 'python'").collect()
+told = [row.detail for row in status if row.name.startswith("python:asked:")]
+print(told[-1])
 spark.stop()

@@ -153,6 +153,23 @@ def test_most_selective_first_begins_with_facts_and_joins_the_filtered_table_nex
     assert (made.reason, made.answer, made.fate) == ("APPLIED", "[1,3,2,0]", "adopted")
 
 
+@pytest.mark.parametrize("loose", ["v <> fc", "((v = 7 AND fc = 1) OR (v = 8 AND fc = 2))"])
+def test_most_selective_first_joins_last_what_no_equality_joins(
+    star: SparkSession, executed: Callable[..., Executed], loose: str
+) -> None:
+    """Joined next, as a filter makes it the most selective, it would multiply the facts' rows."""
+    use(star, "most_selective_first")
+    executed(
+        star.sql(
+            f"""SELECT v, la, sb FROM facts JOIN filtered ON {loose} JOIN large ON large.a = facts.a
+                JOIN small ON facts.b = small.b AND small.sb = filtered.fc WHERE fc < 5"""
+        )
+    )
+    (made,) = policies.decisions(star)
+    # Then `small` joins it to the facts by an equality.
+    assert (made.reason, made.answer) == ("APPLIED", "[0,3,1,2]")
+
+
 def test_no_broadcast_of_guesses_waits_for_what_came_out_of_a_join(
     star: SparkSession, plain: Callable[..., Any], executed: Callable[..., Executed]
 ) -> None:

@@ -98,8 +98,12 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     try !new String(Files.readAllBytes(Paths.get(s"/proc/$pid/stat"))).contains(") Z ")
     catch { case _: java.io.IOException => false }
 
-  private def kill(pid: Long): Unit =
-    new ProcessBuilder("python3", "-c", s"import os; os.kill($pid, 9)").start().waitFor()
+  private def kill(pid: Long, signal: Int = 9): Unit =
+    new ProcessBuilder("python3", "-c", s"import os; os.kill($pid, $signal)").start().waitFor()
+
+  /** The pipe of a worker's standard error, which its children share. */
+  private def errors: String =
+    Files.readSymbolicLink(Paths.get(s"/proc/$pid/fd/2")).toString
 
   private def self: String = new File("/proc/self").getCanonicalFile.getName
 
@@ -220,6 +224,44 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     kill(first)
     soon(!isThere(first))
     assert(asked(policy) === "BROADCAST")
+  }
+
+  Seq(10, 1000000).foreach { partitions =>
+    test(s"a process that does not read $partitions numbers is waited for no longer than that") {
+      start("aqepilot.python.deadline" -> "1s")
+      val policy = function("def choose(facts): return str(len(facts.side.bytes_by_partition_id))")
+      val row = facts(bytes = Seq.fill(partitions)(1L))
+      assert(asked(policy, row) === partitions.toString)
+      val first = pid
+      kill(first, signal = 19)
+      val (answer, seconds) = timed(asked(policy, row))
+      assert(answer === "PYTHON_DEADLINE: no answer within 1000 ms")
+      assert(seconds >= 1 && seconds < 3)
+      assert(asked(policy, row) === partitions.toString)
+      soon(!isThere(first))
+    }
+  }
+
+  test("a child of a function that lives on holds no end of the pipes") {
+    start()
+    val child = new File(folder, "child")
+    val policy = function(
+      s"""def choose(facts):
+         |    if facts.query.description:
+         |        child = os.fork()
+         |        if child == 0:
+         |            time.sleep(600)
+         |        with open("${child.getPath}", "w") as file: file.write(str(child))
+         |    return "BROADCAST"
+         |"""
+    )
+    assert(asked(policy, facts("fork")) === "BROADCAST")
+    val forked = new String(Files.readAllBytes(child.toPath))
+    try {
+      val frames = channels(pid.toString).toSet.intersect(channels("self").toSet)
+      assert(frames.size >= 2)
+      soon((channels(forked).toSet.intersect(frames) - errors).isEmpty)
+    } finally kill(forked.toLong)
   }
 
   test("what is no decision is refused with what is allowed") {

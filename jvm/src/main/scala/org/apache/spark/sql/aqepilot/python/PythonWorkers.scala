@@ -2,15 +2,13 @@ package org.apache.spark.sql.aqepilot.python
 
 import java.io.{File, IOException}
 import java.util.concurrent.{
-  CompletableFuture,
   ConcurrentHashMap,
   Executors,
   LinkedBlockingQueue,
-  ScheduledFuture,
   TimeUnit,
   TimeoutException
 }
-import java.util.concurrent.atomic.{AtomicInteger, AtomicReference}
+import java.util.concurrent.atomic.AtomicInteger
 
 import scala.util.control.NonFatal
 
@@ -49,9 +47,9 @@ final class PythonFunction(
   }
 }
 
-/** The worker processes of one driver: as many as `spark.aqepilot.python.workers`, each with a thread that alone
-  * speaks to it. Who asks waits for the deadline and no longer; a process that has not answered by then is ended,
-  * and the next is started at once.
+/** The worker processes of one driver: as many as `spark.aqepilot.python.workers`. Who asks takes one for the ask and
+  * speaks to it in its own thread (each change of thread may wait for a core), for the deadline and no longer; a
+  * process that has not answered by then is ended, and the next is started at once, by a thread of ours.
   *
   * No call throws but InterruptedException.
   */
@@ -66,22 +64,23 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
 
   private val ids = new AtomicInteger
   private val functions = new ConcurrentHashMap[(String, String), PythonFunction]()
-  private val requests = new LinkedBlockingQueue[Request]()
   @volatile private var isClosed = false
 
-  private val watch = Executors.newSingleThreadScheduledExecutor { (task: Runnable) =>
-    val thread = new Thread(task, "aqepilot-python-watch")
+  private val workers =
+    Seq.tabulate(AqePilotConf.inForce(AqePilotConf.PythonWorkers).toInt)(new Worker(_))
+  private val free = new LinkedBlockingQueue[Worker]()
+  workers.foreach(free.put)
+
+  /** Starts processes anew, and writes what may have to wait for its reader. */
+  private val background = Executors.newCachedThreadPool { (task: Runnable) =>
+    val thread = new Thread(task, "aqepilot-python")
     thread.setDaemon(true)
     thread
   }
 
-  private val workers =
-    Seq.tabulate(AqePilotConf.inForce(AqePilotConf.PythonWorkers).toInt)(new Worker(_))
-
   sc.addSparkListener(new SparkListener {
     override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = close()
   })
-  workers.foreach(_.start())
 
   /** The function of a text at a point, loaded by one worker unless it is already. Where there is no worker for now,
     * it is loaded when it is asked.
@@ -103,16 +102,13 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
         )
     )
     if (function.revision.isDefined) Right(function)
-    else {
-      val request = new Request(function, None)
-      requests.put(request)
-      outcome(request, 2 * loadTimeout) match {
+    else
+      served(2 * loadTimeout)(_.load(function)) match {
         case Outcome.NotLoaded(message) =>
           functions.remove(key, function)
           Left(message)
         case _ => Right(function)
       }
-    }
   }
 
   /** The function's decision on a facts row, a Catalyst value of the type `answer`.
@@ -128,10 +124,9 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
     else {
       var isTold = false
       try {
-        val request = new Request(function, Some(facts))
+        val known = facts
         val start = System.nanoTime()
-        requests.put(request)
-        val decided = outcome(request, deadline) match {
+        val decided = served(deadline)(_.ask(function, known)) match {
           case Outcome.Answer(json) =>
             function.roundTrips.add(System.nanoTime() - start)
             try {
@@ -182,7 +177,7 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
 
   /** Name, state and detail of each worker and function. */
   def status: Seq[(String, String, String)] =
-    workers.map(w => (w.getName.stripPrefix("aqepilot-"), w.state, w.detail)) ++
+    workers.map(w => (w.name.stripPrefix("aqepilot-"), w.state, w.detail)) ++
       loadedFunctions.map { f =>
         val state = if (f.breaker.openFor.isDefined) "breaker open" else "ready"
         (s"${f.text.text} at ${f.point.name}", state, f.detail)
@@ -192,82 +187,40 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
   def close(): Unit = {
     isClosed = true
     workers.foreach(_.close())
-    requests.forEach(r => r.result.complete(closed))
-    watch.shutdownNow()
   }
 
-  private def closed = Outcome.Failed(failure(Reason.PythonNoWorker, "the application has ended"))
-
-  /** Waits for a request; ends the process that has not served it in time. */
-  private def outcome(request: Request, most: Long): Outcome =
-    try {
-      if (isClosed) request.result.complete(closed)
-      var left = most
-      var found: Outcome = null
-      while (found == null)
-        try found = request.result.get(left, TimeUnit.NANOSECONDS)
-        catch {
-          case _: TimeoutException =>
-            if (workers.exists(_.isStarting) && !request.isClaimed) left = PollNanos
-            else if (request.cancel())
-              found = Outcome.Failed(
-                failure(Reason.PythonBusy, s"its turn did not come within ${millis(most)} ms")
-              )
-            else {
-              val now = System.nanoTime()
-              left =
-                if (request.sentAt > 0) request.sentAt + most - now
-                else request.claimedAt + 2 * loadTimeout - now
-              if (left <= 0) {
-                request.end(
-                  if (request.sentAt > 0)
-                    failure(Reason.PythonDeadline, s"no answer within ${millis(most)} ms")
-                  else failure(Reason.PythonNoWorker, "no worker process in time")
-                )
-                left = TimeUnit.SECONDS.toNanos(5)
-              }
+  /** What a worker that is free within a time, or is being made ready, does. */
+  private def served(most: Long)(serve: Worker => Outcome): Outcome = {
+    var found = free.poll(most, TimeUnit.NANOSECONDS)
+    while (found == null && workers.exists(_.isStarting))
+      found = free.poll(PollNanos, TimeUnit.NANOSECONDS)
+    if (found == null)
+      Outcome.Failed(
+        failure(Reason.PythonBusy, s"its turn did not come within ${millis(most)} ms")
+      )
+    else
+      try serve(found)
+      finally
+        if (found.isLost) {
+          found.isStarting = true
+          background.execute { () =>
+            try found.again()
+            finally {
+              free.put(found)
+              found.isStarting = false
             }
-        }
-      found
-    } catch {
-      case e: InterruptedException =>
-        if (!request.cancel()) request.end(failure(Reason.PythonDied, "the query was cancelled"))
-        throw e
-    }
-
-  /** One question, or the request to load a function. */
-  final private class Request(val function: PythonFunction, val facts: Option[Facts]) {
-    val result = new CompletableFuture[Outcome]()
-    @volatile var sentAt = 0L
-    @volatile var claimedAt = 0L
-    private val by = new AtomicReference[Option[Worker]]()
-
-    /** Whether the worker is to serve it. */
-    def claim(worker: Worker): Boolean = {
-      claimedAt = System.nanoTime()
-      by.compareAndSet(null, Some(worker))
-    }
-
-    def isClaimed: Boolean = by.get != null
-
-    /** Whether nobody had begun with it. */
-    def cancel(): Boolean = by.compareAndSet(null, None)
-
-    /** Ends the process that serves it. */
-    def end(why: EvaluationFailure): Unit = {
-      result.complete(Outcome.Failed(why))
-      Option(by.get).flatten.foreach(_.kill(this))
-    }
+          }
+        } else free.put(found)
   }
 
-  final private class Worker(number: Int) extends Thread(s"aqepilot-python-$number") {
-    setDaemon(true)
+  /** One process at a time, and what it has loaded. Used by the one thread that took it. */
+  final private class Worker(number: Int) {
+    val name: String = s"aqepilot-python-$number"
 
     @volatile private var process: Option[WorkerProcess] = None
-    @volatile private var serving: Request = _
     @volatile private var lastFailure: Option[String] = None
 
-    /** Whether it makes a new process ready: who asks waits for that, for `load_timeout` at most. */
+    /** Whether a new process is made ready: who asks waits for that. */
     @volatile var isStarting = false
     private var loaded = Set.empty[Int]
     private var starts = 0
@@ -282,67 +235,62 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
       case None    => lastFailure.orNull
     }
 
-    /** Ends the process if it still serves that request. */
-    def kill(request: Request): Unit =
-      synchronized(if (serving eq request) process.foreach(_.kill()))
+    /** Whether it needs a new process, and may start one now. */
+    def isLost: Boolean =
+      !process.exists(_.isAlive) && !isClosed && notBefore <= System.nanoTime()
 
-    def close(): Unit = {
-      synchronized(process.foreach(_.kill()))
-      interrupt()
+    def close(): Unit = process.foreach(_.kill())
+
+    def load(function: PythonFunction): Outcome =
+      talk()(loadedBy(_, function).getOrElse(Outcome.Loaded))
+
+    def ask(function: PythonFunction, facts: Facts): Outcome = talk() { p =>
+      loadedBy(p, function).getOrElse {
+        try answer(converse(p, deadline)(facts.frame(_, function.id, seconds(deadline))))
+        catch {
+          case _: TimeoutException =>
+            p.kill()
+            val why = s"no answer within ${millis(deadline)} ms"
+            Outcome.Failed(failure(Reason.PythonDeadline, why))
+        }
+      }
     }
 
-    override def run(): Unit =
-      try
-        while (!isClosed) {
-          val request = requests.take()
-          if (request.claim(this)) {
-            synchronized { serving = request }
-            val outcome =
-              try serve(request)
-              catch {
-                case e: InterruptedException => throw e
-                case e: Throwable            =>
-                  Outcome.Failed(failure(Reason.PythonDied, FailOpen.short(e)))
-              } finally synchronized { serving = null }
-            isStarting = process.isEmpty && notBefore <= System.nanoTime() && !isClosed
-            request.result.complete(outcome)
-            if (isStarting) again()
-          }
-        }
-      catch { case _: InterruptedException => }
-      finally {
-        Option(serving).foreach(_.result.complete(closed))
-        process.foreach(_.end())
-      }
+    /** A new process, with the functions that are asked, before the next one is. */
+    def again(): Unit = talk() { p =>
+      loadedFunctions
+        .filter(f => f.revision.isDefined && f.breaker.openFor.isEmpty)
+        .foreach(loadedBy(p, _))
+      Outcome.Loaded
+    }
 
-    private def serve(request: Request, isAgain: Boolean = false): Outcome =
-      try {
-        val p = running()
-        val function = request.function
-        val isLoaded = if (loaded.contains(function.id)) None else load(p, function)
-        (isLoaded, request.facts) match {
-          case (Some(refused), _)  => refused
-          case (None, None)        => Outcome.Loaded
-          case (None, Some(facts)) =>
-            request.sentAt = System.nanoTime()
-            answer(converse(p)(facts.frame(_, function.id, seconds(deadline))))
-        }
-      } catch {
-        case e: StartFailed => Outcome.Failed(failure(Reason.PythonNoWorker, e.getMessage))
-        case e: IOException =>
+    /** A process that was left in the middle of a conversation is ended: its next answer would be the last one's. */
+    private def talk(isAgain: Boolean = false)(body: WorkerProcess => Outcome): Outcome =
+      try body(running())
+      catch {
+        case e: StartFailed        => Outcome.Failed(failure(Reason.PythonNoWorker, e.getMessage))
+        case _: Unsent if !isAgain => talk(isAgain = true)(body)
+        case _: IOException        =>
           val died = process.fold("") { p => p.end(); p.ending }
-          process = None
-          if (e.isInstanceOf[Unsent] && !isAgain && !request.result.isDone) {
-            request.sentAt = 0
-            serve(request, isAgain = true)
-          } else Outcome.Failed(failure(Reason.PythonDied, s"the worker process is gone: $died"))
+          Outcome.Failed(failure(Reason.PythonDied, s"the worker process is gone: $died"))
+        case e: Throwable =>
+          process.foreach(_.kill())
+          e match {
+            case NonFatal(_) => Outcome.Failed(failure(Reason.PythonDied, FailOpen.short(e)))
+            case _           => throw e
+          }
       }
 
-    private def converse(p: WorkerProcess)(frame: Int => Frame): JsonNode = {
+    private def converse(p: WorkerProcess, most: Long)(frame: Int => Frame): JsonNode = {
       conversations += 1
-      try p.send(frame(conversations))
-      catch { case e: IOException => throw new Unsent(e) }
-      val said = p.read()
+      val end = System.nanoTime() + most
+      try p.send(frame(conversations), background)
+      catch {
+        case e: IOException =>
+          p.end()
+          throw new Unsent(e)
+      }
+      val said = p.read(end)
       if (said.path("id").asInt != conversations)
         throw new IOException("it answered another question")
       said
@@ -358,26 +306,37 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
         Outcome.Failed(failure(Reason.PythonRaised, why), trace)
       }
 
-    /** None when it is loaded now. */
-    private def load(p: WorkerProcess, function: PythonFunction): Option[Outcome] = {
-      val timer = endIn(loadTimeout, p)
-      val said =
-        try converse(p)(loading(_, function))
-        finally timer.cancel(false)
-      val revision = said.path("revision").asText("")
-      if (!said.has("revision")) {
-        val trace = said.path("trace").asText
-        Some(Outcome.NotLoaded(said.path("error").asText("?") + inTrace(trace)))
-      } else if (function.revision.exists(_ != revision))
-        Some(
-          Outcome.NotLoaded("its files changed while the application ran: restart the application")
-        )
-      else {
-        function.revision = Some(revision)
-        loaded += function.id
-        None
-      }
-    }
+    /** None when it has the function now. */
+    private def loadedBy(p: WorkerProcess, function: PythonFunction): Option[Outcome] =
+      if (loaded.contains(function.id)) None
+      else
+        try {
+          val said = converse(p, loadTimeout)(loading(_, function))
+          val revision = said.path("revision").asText("")
+          if (!said.has("revision")) {
+            val trace = said.path("trace").asText
+            Some(Outcome.NotLoaded(said.path("error").asText("?") + inTrace(trace)))
+          } else if (function.revision.exists(_ != revision))
+            Some(
+              Outcome.NotLoaded(
+                "its files changed while the application ran: restart the application"
+              )
+            )
+          else {
+            function.revision = Some(revision)
+            loaded += function.id
+            None
+          }
+        } catch {
+          case _: TimeoutException =>
+            p.kill()
+            Some(
+              Outcome.NotLoaded(
+                s"it was not loaded within ${millis(loadTimeout)} ms " +
+                  s"(${AqePilotConf.PythonLoadTimeout.key})"
+              )
+            )
+        }
 
     private def running(): WorkerProcess = process.filter(_.isAlive).getOrElse {
       process.foreach(_.end())
@@ -385,16 +344,16 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
       loaded = Set.empty
       if (System.nanoTime() < notBefore) throw new StartFailed(lastFailure.getOrElse("?"))
       try {
-        val p = WorkerProcess.start(getName, interpreter, memory)
-        synchronized { process = Some(p) }
-        val timer = endIn(loadTimeout, p)
-        try p.greet()
-        finally timer.cancel(false)
+        val p = WorkerProcess.start(name, interpreter, memory)
+        process = Some(p)
+        if (isClosed) throw new IOException("the application has ended")
+        p.greet(System.nanoTime() + loadTimeout)
         starts += 1
         failedStarts = 0
         p
       } catch {
         case NonFatal(e) =>
+          process.foreach(_.end())
           process = None
           failedStarts = math.min(failedStarts + 1, 10)
           val pause = math.min(MostPauseNanos, FirstPauseNanos << (failedStarts - 1))
@@ -404,24 +363,7 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
           throw new StartFailed(lastFailure.get)
       }
     }
-
-    /** A new process, with the functions that are asked, before the next one is. */
-    private def again(): Unit =
-      try {
-        val p = running()
-        loadedFunctions
-          .filter(f => f.revision.isDefined && f.breaker.openFor.isEmpty)
-          .foreach(load(p, _))
-      } catch {
-        case _: StartFailed => // said already
-        case NonFatal(_)    =>
-          process.foreach(_.end())
-          process = None
-      } finally isStarting = false
   }
-
-  private def endIn(nanos: Long, process: WorkerProcess): ScheduledFuture[_] =
-    watch.schedule((() => process.kill()): Runnable, nanos, TimeUnit.NANOSECONDS)
 
   private def loading(id: Int, function: PythonFunction): Frame = {
     val request = WorkerProcess.mapper.createObjectNode()
@@ -461,7 +403,7 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
 
 object PythonWorkers {
 
-  /** What a request came to. */
+  /** What asking or loading came to. */
   sealed private trait Outcome
 
   private object Outcome {

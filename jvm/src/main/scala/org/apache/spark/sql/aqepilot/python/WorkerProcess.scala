@@ -1,20 +1,15 @@
 package org.apache.spark.sql.aqepilot.python
 
-import java.io.{
-  BufferedReader,
-  DataInputStream,
-  DataOutputStream,
-  EOFException,
-  IOException,
-  InputStream,
-  InputStreamReader
-}
+import java.io.{BufferedReader, EOFException, IOException, InputStream, InputStreamReader}
 import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.{Executor, TimeUnit, TimeoutException}
+import java.util.concurrent.locks.LockSupport
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.MissingNode
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.aqepilot.AqePilotConf
 
 /** A frame to the worker: a JSON object, and the bytes of its long arrays. */
 final class Frame(json: Array[Byte], blobBytes: Int, blob: ByteBuffer => Unit) {
@@ -28,14 +23,14 @@ final class Frame(json: Array[Byte], blobBytes: Int, blob: ByteBuffer => Unit) {
   }
 }
 
-/** A Python process, spoken to over its standard input and output, which nobody else holds. Used by one thread,
-  * but for [[kill]].
+/** A Python process, spoken to over its standard input and output, which nobody else holds. Used by one thread at a
+  * time, but for [[kill]]. That thread is never held longer than it says, not even by a process that cannot be ended.
   */
 final class WorkerProcess private (process: Process, name: String) extends Logging {
   import WorkerProcess._
 
-  private val to = new DataOutputStream(process.getOutputStream)
-  private val from = new DataInputStream(new java.io.BufferedInputStream(process.getInputStream))
+  private val from = process.getInputStream
+  @volatile private var isKilled = false
 
   /** What it says of itself. */
   @volatile private var hello: JsonNode = MissingNode.getInstance
@@ -44,45 +39,87 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
 
   def python: String = hello.path("python").asText
 
-  def isAlive: Boolean = process.isAlive
+  def isAlive: Boolean = !isKilled && process.isAlive
 
   /** Waits for it to say who it is.
     *
+    * @param end
+    *   as of `System.nanoTime`
     * @throws java.io.IOException
-    *   it is gone, or speaks another protocol; then it is ended
+    *   it is gone, is late, or speaks another protocol
     */
-  def greet(): Unit =
-    try {
-      hello = read()
-      if (hello.path("protocol").asInt != Protocol)
-        throw new IOException(s"it speaks protocol ${hello.path("protocol")}, not $Protocol")
-    } catch {
-      case e: IOException =>
-        end()
-        val why = if (e.isInstanceOf[EOFException]) ending else e.getMessage
-        throw new IOException(
-          s"the worker process did not start: $why; the driver's log has its output",
-          e
-        )
+  def greet(end: Long): Unit = {
+    def failed(why: String) =
+      throw new IOException(
+        s"the worker process did not start: $why; the driver's log has its output"
+      )
+    try hello = read(end)
+    catch {
+      case _: TimeoutException => failed(s"no word in time (${AqePilotConf.PythonLoadTimeout.key})")
+      case _: EOFException     => failed(ending)
+      case e: IOException      => failed(e.getMessage)
     }
-
-  def send(frame: Frame): Unit = {
-    to.write(frame.bytes)
-    to.flush()
+    if (hello.path("protocol").asInt != Protocol)
+      failed(s"it speaks protocol ${hello.path("protocol")}, not $Protocol")
   }
 
-  /** The next answer. */
-  def read(): JsonNode = {
-    val length = from.readInt()
+  /** @param elsewhere
+    *   writes what the pipe may not hold at once
+    */
+  def send(frame: Frame, elsewhere: Executor): Unit = {
+    val bytes = frame.bytes
+    def write(): Unit = {
+      process.getOutputStream.write(bytes)
+      process.getOutputStream.flush()
+    }
+    if (bytes.length <= hello.path("pipe_bytes").asInt) write()
+    else elsewhere.execute(() => quietly(write()))
+  }
+
+  /** The next answer.
+    *
+    * @param end
+    *   as of `System.nanoTime`
+    * @throws java.util.concurrent.TimeoutException
+    *   it has not come by then
+    */
+  def read(end: Long): JsonNode = {
+    val length = ByteBuffer.wrap(exactly(4, end)).getInt
     if (length < 0 || length > MostAnswerBytes)
       throw new IOException(s"an answer of $length bytes: something wrote to the worker's answers")
-    val answer = new Array[Byte](length)
-    from.readFully(answer)
-    mapper.readTree(answer)
+    mapper.readTree(exactly(length, end))
+  }
+
+  /** Looks again and again, as a thread in a read can be neither interrupted nor called back: without a pause at
+    * first, as most answers come soon, and to be woken takes as long as such an answer; then after a sixteenth of the
+    * time that it took so far.
+    */
+  private def exactly(size: Int, end: Long): Array[Byte] = {
+    val bytes = new Array[Byte](size)
+    val start = System.nanoTime()
+    var done = 0
+    while (done < size) {
+      val isOver = !isAlive
+      val there = from.available()
+      if (there > 0) {
+        val read = from.read(bytes, done, math.min(there, size - done))
+        if (read < 0) throw new EOFException
+        done += read
+      } else if (isOver) throw new EOFException
+      else {
+        if (Thread.interrupted()) throw new InterruptedException
+        val now = System.nanoTime()
+        if (now - end >= 0) throw new TimeoutException
+        if (now - start < SpinNanos) Thread.`yield`()
+        else LockSupport.parkNanos(math.min(MostLookNanos, (now - start) / 16))
+      }
+    }
+    bytes
   }
 
   /** Ends it at once, whatever it does: also from another thread, whose reads and writes then fail. */
   def kill(): Unit = {
+    isKilled = true
     process.destroyForcibly()
     quietly(process.getOutputStream.close())
   }
@@ -90,7 +127,8 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
   /** Ends it and waits for that. */
   def end(): Unit = {
     kill()
-    quietly(process.waitFor(5, java.util.concurrent.TimeUnit.SECONDS))
+    try process.waitFor(5, TimeUnit.SECONDS)
+    catch { case _: InterruptedException => Thread.currentThread.interrupt() }
     quietly(process.getInputStream.close())
   }
 
@@ -125,13 +163,15 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
 
   private def quietly(body: => Unit): Unit =
     try body
-    catch { case _: IOException | _: InterruptedException => }
+    catch { case _: IOException => }
 }
 
 object WorkerProcess {
   private val Protocol = 1
   private val MostAnswerBytes = 16 << 20
   private val MostLineChars = 1000
+  private val SpinNanos = TimeUnit.MICROSECONDS.toNanos(500)
+  private val MostLookNanos = TimeUnit.MILLISECONDS.toNanos(5)
 
   val mapper = new ObjectMapper()
 
