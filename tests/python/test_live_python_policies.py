@@ -181,6 +181,7 @@ def submitted(
     module: Path,
     function: str,
     conf: Mapping[str, str],
+    **options: Any,
 ) -> Submitted:
     """Runs the job with a function of a module; its rows are plain Spark's."""
     done = spark_submit(
@@ -194,6 +195,7 @@ def submitted(
             ),
         }
         | dict(conf),
+        **options,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     rows, decided, status = json.loads(done.stdout.strip().splitlines()[-1])
@@ -230,8 +232,9 @@ def test_a_function_at_fault_costs_a_submitted_job_its_decisions_only(
     assert not workers_of(tmp_path / "submit-0")
 
 
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
 def test_a_submitted_function_decides_and_its_output_is_in_the_drivers_log(
-    spark_submit: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+    spark_submit: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, master: str
 ) -> None:
     module = tmp_path / "sales.py"
     module.write_text(
@@ -240,7 +243,9 @@ def test_a_submitted_function_decides_and_its_output_is_in_the_drivers_log(
         encoding="utf-8",
     )
     conf = {"spark.log.level": "INFO", "spark.aqepilot.python.deadline": "20s"}
-    decided, status, stderr = submitted(spark_submit, module, "choose", conf)
+    if master != "local[2]":
+        conf["spark.executor.memory"] = "1g"
+    decided, status, stderr = submitted(spark_submit, module, "choose", conf, master=master)
     assert "APPLIED" in {d[0] for d in decided}
     assert [row[2] for row in status] == ["running", "ready"]
     assert "aqepilot-python-0: loaded by" in stderr
