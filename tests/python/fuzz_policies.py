@@ -73,8 +73,9 @@ _MAYBE: dict[str, list[str]] = {
 }
 
 if int(pyspark.__version__.split(".")[0]) >= 4:
-    # Without reuse, plain 3.5 plans some joins with an empty relation anew for ever. A bloom filter's
-    # subquery may wait for ever for one of partition pruning, which explains the first (SPARK-57041).
+    # Without reuse, plain 3.5 plans some joins with an empty relation anew for ever. A bloom
+    # filter's subquery may wait for ever for one of partition pruning, which explains the first
+    # (SPARK-57041).
     _MAYBE["spark.sql.exchange.reuse"] = ["false"]
     _MAYBE["spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold"] = ["0"]
 
