@@ -131,8 +131,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--python-queries",
         type=int,
-        default=300,
-        help="queries that ask a Python function, after as many to warm up (default 300)",
+        default=150,
+        help="queries that ask a Python function, after as many to warm up (default 150)",
     )
     parser.add_argument(
         "--plans", type=int, default=100, help="timed plannings a round (default 100)"

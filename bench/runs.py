@@ -172,8 +172,7 @@ def python(queries: int) -> dict[str, dict[str, Any]]:
             f"spark.aqepilot.policy.bench.{point}": f"python:asked:{function}",
             **SORT_MERGE,
         }
-        timed = str(max(1, queries * 2000 // partitions))
-        words = [timed, timed, driver]
+        words = [str(max(1, queries * 2000 // partitions)), driver]
         files = ["--py-files", str(JOBS / "asked.py")]
         name = f"{partitions:,}, {when}, {driver}"
         found[name] = _submitted("python.py", words, conf, True, files)

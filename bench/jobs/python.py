@@ -1,9 +1,9 @@
 """Asks a Python function about joins of many shuffle partitions; prints its round trips as JSON.
 
-spark-submit --py-files asked.py python.py <warm-up> <queries> <busy>
+spark-submit --py-files asked.py python.py <queries> <busy>
 
-The queries of the warm-up are not told. With ``busy`` the driver's own Python computes in a thread
-meanwhile.
+Tells those of so many queries, after as many to warm up. With ``busy`` the driver's own Python
+computes in a thread meanwhile.
 """
 
 import sys
@@ -24,15 +24,15 @@ def compute():
         number += 1
 
 
-warm_up, queries = int(sys.argv[1]), int(sys.argv[2])
-if sys.argv[3] == "busy":
+queries = int(sys.argv[1])
+if sys.argv[2] == "busy":
     threading.Thread(target=compute, daemon=True).start()
 join = "SELECT count(*), sum(v + w) FROM big JOIN small ON big.k = small.k"
-for query in range(warm_up + queries):
-    if query == warm_up:
+for query in range(2 * queries):
+    if query == queries:
         spark.conf.set("spark.aqepilot.policies", "bench")
     spark.sql(f"{join} WHERE v < 1000 AND v <> {query}").collect()
-status = spark.sql("SELECT name, detail FROM aqepilot_status() WHERE kind = 'python'").collect()
-told = [row.detail for row in status if row.name.startswith("python:asked:")]
-print(told[-1])
+function = "name LIKE 'python:asked:%' AND name NOT LIKE 'python:asked:warm%'"
+status = f"SELECT detail FROM aqepilot_status() WHERE kind = 'python' AND {function}"
+print(spark.sql(status).first().detail)
 spark.stop()

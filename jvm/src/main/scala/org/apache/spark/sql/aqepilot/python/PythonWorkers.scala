@@ -249,7 +249,6 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
         try answer(converse(p, deadline)(facts.frame(_, function.id, seconds(deadline))))
         catch {
           case _: TimeoutException =>
-            p.kill()
             val why = s"no answer within ${millis(deadline)} ms"
             Outcome.Failed(failure(Reason.PythonDeadline, why))
         }
@@ -290,7 +289,13 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
           p.end()
           throw new Unsent(e)
       }
-      val said = p.read(end)
+      val said =
+        try p.read(end)
+        catch {
+          case e: TimeoutException =>
+            p.kill()
+            throw e
+        }
       if (said.path("id").asInt != conversations)
         throw new IOException("it answered another question")
       said
@@ -329,7 +334,6 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
           }
         } catch {
           case _: TimeoutException =>
-            p.kill()
             Some(
               Outcome.NotLoaded(
                 s"it was not loaded within ${millis(loadTimeout)} ms " +
@@ -342,6 +346,7 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
       process.foreach(_.end())
       process = None
       loaded = Set.empty
+      if (isClosed) throw new StartFailed("the application has ended")
       if (System.nanoTime() < notBefore) throw new StartFailed(lastFailure.getOrElse("?"))
       try {
         val p = WorkerProcess.start(name, interpreter, memory)

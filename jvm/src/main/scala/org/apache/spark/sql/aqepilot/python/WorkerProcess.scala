@@ -129,7 +129,7 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
     kill()
     try process.waitFor(5, TimeUnit.SECONDS)
     catch { case _: InterruptedException => Thread.currentThread.interrupt() }
-    quietly(process.getInputStream.close())
+    quietly(from.close())
   }
 
   /** How it ended, for a person. */
