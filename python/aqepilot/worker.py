@@ -10,9 +10,9 @@ The functions see the facts as `Facts`, the same in plain tests (`aqepilot.testi
 
 from __future__ import annotations
 
-import array
 import contextlib
 import difflib
+import gc
 import hashlib
 import importlib
 import importlib.util
@@ -112,6 +112,7 @@ def plain(answer: Any) -> Any:
 
     >>> plain({"skew_factor": 2.0, "force": None})
     {'skew_factor': 2.0}
+    >>> import array
     >>> plain(array.array("q", [1, 2]))
     [1, 2]
     """
@@ -189,6 +190,7 @@ class _Worker:
         self._requests, self._answers = requests, answers
         self._functions: dict[int, Callable[[Facts], Any]] = {}
         self._opened = _Opened()
+        self._asked = bytearray()
 
     def serve(self) -> None:
         hello = {"protocol": PROTOCOL, "python": sys.version.split()[0], "pid": os.getpid()}
@@ -197,17 +199,28 @@ class _Worker:
             frame = self._exactly(struct.unpack(">I", head)[0])
             if frame is None:
                 return
-            size = struct.unpack_from(">I", frame)[0]
-            request = json.loads(bytes(frame[4 : 4 + size]))
-            blob = memoryview(frame)[4 + size :].toreadonly()
+            if not frame:
+                self._rehearse()
+                continue
+            request, blob = _request(frame)
             # The kernel ends this process if a function holds on long after the driver is gone.
             signal.setitimer(signal.ITIMER_REAL, request["seconds"])
             try:
-                serve = self._load if "load" in request else self._ask
-                answer = serve(request, blob)
+                if "load" in request:
+                    answer = self._load(request, blob)
+                else:
+                    answer = self._ask(request, blob)
+                    self._asked = frame
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             self._send({"id": request["id"], **answer})
+
+    def _rehearse(self) -> None:
+        """Does again what the last ask took, but for the function: code is slow when it is cold."""
+        if self._asked:
+            request, blob = _request(self._asked)
+            Facts(_with_longs(request["facts"], blob))
+            json.dumps({"id": request["id"], "answer": json.dumps(plain(None))})
 
     def _load(self, request: dict[str, Any], blob: memoryview) -> dict[str, Any]:
         try:
@@ -231,6 +244,7 @@ class _Worker:
         except BaseException as error:
             return {"error": _told(error), "trace": _trace(error)}
         self._functions[request["function_id"]] = function
+        gc.freeze()  # or a collection goes through all that was loaded, in the middle of an ask
         return {"revision": revision}
 
     def _ask(self, request: dict[str, Any], blob: memoryview) -> dict[str, Any]:
@@ -265,16 +279,16 @@ class _Worker:
         return data
 
 
+def _request(frame: bytearray) -> tuple[dict[str, Any], memoryview]:
+    size = struct.unpack_from(">I", frame)[0]
+    return json.loads(bytes(frame[4 : 4 + size])), memoryview(frame)[4 + size :].toreadonly()
+
+
 def _with_longs(value: Any, blob: memoryview) -> Any:
     if isinstance(value, dict):
         if LONGS in value:
             start, count = value[LONGS]
-            longs = blob[start : start + 8 * count]
-            if sys.byteorder == "little":
-                return longs.cast("q")
-            swapped = array.array("q", longs)
-            swapped.byteswap()
-            return memoryview(swapped).toreadonly()
+            return blob[start : start + 8 * count].cast("q")
         return {key: _with_longs(item, blob) for key, item in value.items()}
     if isinstance(value, list):
         return [_with_longs(item, blob) for item in value]

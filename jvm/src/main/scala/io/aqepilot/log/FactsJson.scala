@@ -62,21 +62,26 @@ object FactsJson {
       }
     }.row(facts, schema)
 
-  /** Arrays one behind the other, little-endian. */
+  /** Arrays one behind the other, in the machine's byte order. */
   final class Longs {
     private val arrays = Seq.newBuilder[Array[Long]]
-    private var bytes = 0
+    private var total = 0
 
-    def size: Int = bytes
+    def size: Int = total
 
     def add(array: Array[Long]): Unit = {
       arrays += array
-      bytes += 8 * array.length
+      total += 8 * array.length
     }
 
-    def writeTo(buffer: ByteBuffer): Unit = arrays.result().foreach { array =>
-      buffer.order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().put(array)
-      buffer.position(buffer.position() + 8 * array.length)
+    def bytes: Array[Byte] = {
+      val all = new Array[Byte](total)
+      arrays.result().foldLeft(Platform.BYTE_ARRAY_OFFSET.toLong) { (place, array) =>
+        val length = 8L * array.length
+        Platform.copyMemory(array, Platform.LONG_ARRAY_OFFSET.toLong, all, place, length)
+        place + length
+      }
+      all
     }
   }
 

@@ -138,6 +138,32 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(asked(function("def choose(facts): return None")) === "null")
   }
 
+  test("a function is called once for each ask, though its worker makes ready before") {
+    start()
+    val policy = function(
+      """calls = 0
+        |def choose(facts):
+        |    global calls
+        |    calls += 1
+        |    return str(calls)
+        |"""
+    )
+    assert((1 to 20).map(_ => asked(policy)) === (1 to 20).map(_.toString))
+  }
+
+  test("what a module loaded is left out of Python's collections of garbage during asks") {
+    start()
+    val policy = function(
+      """import gc
+        |history = [[i] for i in range(100_000)]
+        |def choose(facts):
+        |    gc.collect()
+        |    return str(len(gc.get_objects()) < 50_000)
+        |"""
+    )
+    assert(asked(policy) === "True")
+  }
+
   test("what a function prints, by whatever way, does not disturb its answers") {
     start()
     val policy = function(

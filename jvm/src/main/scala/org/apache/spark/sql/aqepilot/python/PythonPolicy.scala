@@ -1,34 +1,12 @@
 package org.apache.spark.sql.aqepilot.python
 
-import java.io.ByteArrayOutputStream
-
-import com.fasterxml.jackson.core.JsonFactory
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
 import io.aqepilot.decision.{DecisionPoint, Reason}
-import io.aqepilot.log.FactsJson
 import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure, PolicyError}
-
-/** A facts row on its way to a worker. */
-final class Facts(json: Array[Byte], longs: FactsJson.Longs) {
-
-  /** @param id
-    *   comes back with the answer
-    * @param seconds
-    *   after which the kernel ends the worker, should nobody else
-    */
-  def frame(id: Int, function: Int, seconds: Double): Frame = {
-    val head = s"""{"id":$id,"function_id":$function,"seconds":$seconds,"facts":"""
-    val out = new ByteArrayOutputStream(head.length + json.length + 1)
-    out.write(head.getBytes)
-    out.write(json)
-    out.write('}')
-    new Frame(out.toByteArray, longs.size, longs.writeTo)
-  }
-}
 
 /** A policy that a Python function is, asked in a worker process.
   *
@@ -36,32 +14,19 @@ final class Facts(json: Array[Byte], longs: FactsJson.Longs) {
   */
 final class PythonPolicy(workers: PythonWorkers, function: PythonFunction) extends CompiledPolicy {
 
-  private val point = function.point
-
   override val text: String = function.text.text
 
-  override val answer: DataType = point.alternative.getOrElse(point.answer)
+  override val answer: DataType = function.point.alternative.getOrElse(function.point.answer)
 
   override def code: Option[String] = function.revision
 
   override def eval(facts: InternalRow): Either[EvaluationFailure, Any] =
     CompiledPolicy.guarded(e => EvaluationFailure(FailOpen.short(e), Reason.InternalError)) {
-      workers.ask(function, answer)(PythonPolicy.facts(facts, point))
+      workers.ask(function, facts, answer)
     }
 }
 
 object PythonPolicy {
-
-  private val factory = new JsonFactory
-
-  private def facts(row: InternalRow, point: DecisionPoint): Facts = {
-    val out = new ByteArrayOutputStream(4096)
-    val longs = new FactsJson.Longs
-    val json = factory.createGenerator(out)
-    FactsJson.write(row, point.facts, json, longs)
-    json.close()
-    new Facts(out.toByteArray, longs)
-  }
 
   /** The policy that a text names, loaded by a worker.
     *

@@ -18,6 +18,7 @@ import org.apache.spark.api.python.PythonUtils
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen, Setting}
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
 import io.aqepilot.decision.{DecisionPoint, Reason}
@@ -111,24 +112,19 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
       }
   }
 
-  /** The function's decision on a facts row, a Catalyst value of the type `answer`.
-    *
-    * @param facts
-    *   as JSON, with the long arrays' bytes; not computed where nobody is asked
-    */
+  /** The function's decision on a facts row, a Catalyst value of the type `answer`. */
   def ask(
       function: PythonFunction,
+      facts: InternalRow,
       answer: DataType
-  )(facts: => Facts): Either[EvaluationFailure, Any] =
+  ): Either[EvaluationFailure, Any] =
     if (!function.breaker.admits()) Left(failure(Reason.PythonBreakerOpen, opened(function)))
     else {
       var isTold = false
       try {
-        val known = facts
-        val start = System.nanoTime()
-        val decided = served(deadline)(_.ask(function, known)) match {
-          case Outcome.Answer(json) =>
-            function.roundTrips.add(System.nanoTime() - start)
+        val decided = served(deadline)(_.ask(function, facts)) match {
+          case Outcome.Answer(json, took) =>
+            function.roundTrips.add(took)
             try {
               val value = PythonAnswer.of(json, answer)
               function.breaker.succeeded()
@@ -224,7 +220,6 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
     @volatile var isStarting = false
     private var loaded = Set.empty[Int]
     private var starts = 0
-    private var conversations = 0
     private var failedStarts = 0
     private var notBefore = 0L
 
@@ -244,16 +239,24 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
     def load(function: PythonFunction): Outcome =
       talk()(loadedBy(_, function).getOrElse(Outcome.Loaded))
 
-    def ask(function: PythonFunction, facts: Facts): Outcome = talk() { p =>
+    def ask(function: PythonFunction, facts: InternalRow): Outcome = {
+      process.foreach(_.wake())
+      val request = Request.ask(function, facts, deadline)
+      talk()(asked(_, function, request))
+    }
+
+    private def asked(p: WorkerProcess, function: PythonFunction, request: Request): Outcome =
       loadedBy(p, function).getOrElse {
-        try answer(converse(p, deadline)(facts.frame(_, function.id, seconds(deadline))))
-        catch {
+        try {
+          val start = System.nanoTime()
+          val said = converse(p, request, deadline)
+          answer(said, System.nanoTime() - start)
+        } catch {
           case _: TimeoutException =>
             val why = s"no answer within ${millis(deadline)} ms"
             Outcome.Failed(failure(Reason.PythonDeadline, why))
         }
       }
-    }
 
     /** A new process, with the functions that are asked, before the next one is. */
     def again(): Unit = talk() { p =>
@@ -280,10 +283,9 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
           }
       }
 
-    private def converse(p: WorkerProcess, most: Long)(frame: Int => Frame): JsonNode = {
-      conversations += 1
+    private def converse(p: WorkerProcess, request: Request, most: Long): JsonNode = {
       val end = System.nanoTime() + most
-      try p.send(frame(conversations), background)
+      try p.send(request, background)
       catch {
         case e: IOException =>
           p.end()
@@ -296,13 +298,13 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
             p.kill()
             throw e
         }
-      if (said.path("id").asInt != conversations)
+      if (said.path("id").asInt != request.id)
         throw new IOException("it answered another question")
       said
     }
 
-    private def answer(said: JsonNode): Outcome =
-      if (said.has("answer")) Outcome.Answer(said.get("answer").asText)
+    private def answer(said: JsonNode, took: Long): Outcome =
+      if (said.has("answer")) Outcome.Answer(said.get("answer").asText, took)
       else if (said.has("wrong"))
         Outcome.Failed(failure(Reason.PythonWrongAnswer, said.get("wrong").asText))
       else {
@@ -316,7 +318,8 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
       if (loaded.contains(function.id)) None
       else
         try {
-          val said = converse(p, loadTimeout)(loading(_, function))
+          val request = Request.load(function, path(function), loadTimeout)
+          val said = converse(p, request, loadTimeout)
           val revision = said.path("revision").asText("")
           if (!said.has("revision")) {
             val trace = said.path("trace").asText
@@ -370,20 +373,8 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
     }
   }
 
-  private def loading(id: Int, function: PythonFunction): Frame = {
-    val request = WorkerProcess.mapper.createObjectNode()
-    request.put("load", function.text.text).put("id", id)
-    request.put("function_id", function.id).put("point", function.point.name)
-    request.put("seconds", seconds(loadTimeout))
-    val path = request.putArray("path")
-    (function.session.fold(Seq.empty[String])(_.path) ++ ownPath).distinct.foreach(path.add)
-    function.text match {
-      case ImportedFunction(_, module, name) => request.put("module", module).put("function", name)
-      case _                                 =>
-    }
-    val pickled = function.session.fold(Array.emptyByteArray)(_.pickled)
-    new Frame(WorkerProcess.mapper.writeValueAsBytes(request), pickled.length, _.put(pickled))
-  }
+  private def path(function: PythonFunction): Seq[String] =
+    (function.session.fold(Seq.empty[String])(_.path) ++ ownPath).distinct
 
   /** `--py-files` (of a module the folder, as in `PythonRunner.resolvePyFiles`), pyspark itself, and the working
     * directory last.
@@ -412,7 +403,7 @@ object PythonWorkers {
   sealed private trait Outcome
 
   private object Outcome {
-    final case class Answer(json: String) extends Outcome
+    final case class Answer(json: String, took: Long) extends Outcome
     case object Loaded extends Outcome
     final case class NotLoaded(message: String) extends Outcome
     final case class Failed(failure: EvaluationFailure, trace: String = "") extends Outcome
@@ -453,9 +444,6 @@ object PythonWorkers {
     TimeUnit.MILLISECONDS.toNanos(AqePilotConf.toMillis(AqePilotConf.inForce(setting)))
 
   private def millis(nanos: Long): Long = TimeUnit.NANOSECONDS.toMillis(nanos)
-
-  /** After which the kernel ends a worker that is left alone. */
-  private def seconds(nanos: Long): Double = 2 * nanos / 1e9 + 5
 
   private def isFrontEnd(python: String): Boolean = {
     val name = new File(python.trim.split("\\s+").head).getName

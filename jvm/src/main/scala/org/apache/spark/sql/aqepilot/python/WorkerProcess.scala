@@ -11,18 +11,6 @@ import com.fasterxml.jackson.databind.node.MissingNode
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.aqepilot.AqePilotConf
 
-/** A frame to the worker: a JSON object, and the bytes of its long arrays. */
-final class Frame(json: Array[Byte], blobBytes: Int, blob: ByteBuffer => Unit) {
-
-  /** Length, the JSON's length, the JSON, the blob. */
-  def bytes: Array[Byte] = {
-    val length = 4 + json.length + blobBytes
-    val buffer = ByteBuffer.allocate(4 + length).putInt(length).putInt(json.length).put(json)
-    blob(buffer)
-    buffer.array
-  }
-}
-
 /** A Python process, spoken to over its standard input and output, which nobody else holds. Used by one thread at a
   * time, but for [[kill]]. That thread is never held longer than it says, not even by a process that cannot be ended.
   */
@@ -63,17 +51,19 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
       failed(s"it speaks protocol ${hello.path("protocol")}, not $Protocol")
   }
 
+  /** Has it make ready for the next request, while that is written down: a process that slept is slow. */
+  def wake(): Unit = quietly(write(Request.Wake))
+
   /** @param elsewhere
     *   writes what the pipe may not hold at once
     */
-  def send(frame: Frame, elsewhere: Executor): Unit = {
-    val bytes = frame.bytes
-    def write(): Unit = {
-      process.getOutputStream.write(bytes)
-      process.getOutputStream.flush()
-    }
-    if (bytes.length <= hello.path("pipe_bytes").asInt) write()
-    else elsewhere.execute(() => quietly(write()))
+  def send(request: Request, elsewhere: Executor): Unit =
+    if (request.bytes.length <= hello.path("pipe_bytes").asInt) write(request)
+    else elsewhere.execute(() => quietly(write(request)))
+
+  private def write(request: Request): Unit = {
+    process.getOutputStream.write(request.bytes)
+    process.getOutputStream.flush()
   }
 
   /** The next answer.
@@ -84,15 +74,15 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
     *   it has not come by then
     */
   def read(end: Long): JsonNode = {
+    mapper.readTree(Example)
     val length = ByteBuffer.wrap(exactly(4, end)).getInt
     if (length < 0 || length > MostAnswerBytes)
       throw new IOException(s"an answer of $length bytes: something wrote to the worker's answers")
     mapper.readTree(exactly(length, end))
   }
 
-  /** Looks again and again, as a thread in a read can be neither interrupted nor called back: without a pause at
-    * first, as most answers come soon, and to be woken takes as long as such an answer; then after a sixteenth of the
-    * time that it took so far.
+  /** Looks again and again, each time after a sixteenth of the time that it took so far: a thread in a read can be
+    * neither interrupted nor called back, and one that looks without a pause takes the core from those it waits for.
     */
   private def exactly(size: Int, end: Long): Array[Byte] = {
     val bytes = new Array[Byte](size)
@@ -110,8 +100,7 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
         if (Thread.interrupted()) throw new InterruptedException
         val now = System.nanoTime()
         if (now - end >= 0) throw new TimeoutException
-        if (now - start < SpinNanos) Thread.`yield`()
-        else LockSupport.parkNanos(math.min(MostLookNanos, (now - start) / 16))
+        LockSupport.parkNanos(math.min(MostLookNanos, (now - start) / 16))
       }
     }
     bytes
@@ -170,10 +159,12 @@ object WorkerProcess {
   private val Protocol = 1
   private val MostAnswerBytes = 16 << 20
   private val MostLineChars = 1000
-  private val SpinNanos = TimeUnit.MICROSECONDS.toNanos(500)
   private val MostLookNanos = TimeUnit.MILLISECONDS.toNanos(5)
 
   val mapper = new ObjectMapper()
+
+  /** Read while there is nothing to do but wait: code that just ran is in the caches. */
+  private val Example = """{"id":1,"answer":"null"}""".getBytes(UTF_8)
 
   private val Module = "aqepilot_worker"
   // Without the working directory, which Python puts first: what lies there may hide its own modules.

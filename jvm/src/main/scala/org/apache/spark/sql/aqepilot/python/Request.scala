@@ -1,0 +1,86 @@
+package org.apache.spark.sql.aqepilot.python
+
+import java.io.ByteArrayOutputStream
+import java.nio.ByteBuffer
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicInteger
+
+import com.fasterxml.jackson.core.{JsonFactory, JsonGenerator}
+import org.apache.spark.sql.catalyst.InternalRow
+
+import io.aqepilot.log.FactsJson
+
+/** A frame to a worker: its length, the length of a JSON object, the object, and what the object refers to.
+  *
+  * @param id
+  *   comes back with the answer
+  */
+final class Request private (val id: Int, val bytes: Array[Byte])
+
+object Request {
+  private val ids = new AtomicInteger
+  private val factory = new JsonFactory
+
+  /** Has the worker make ready for the next frame. */
+  val Wake: Request = new Request(0, new Array[Byte](4))
+
+  /** A function's decision.
+    *
+    * @param facts
+    *   a row as the function's point has it
+    * @param most
+    *   nanoseconds that the worker has
+    */
+  def ask(function: PythonFunction, facts: InternalRow, most: Long): Request = {
+    val longs = new FactsJson.Longs
+    made(function, most, longs.bytes) { json =>
+      json.writeFieldName("facts")
+      FactsJson.write(facts, function.point.facts, json, longs)
+    }
+  }
+
+  /** That the worker load a function.
+    *
+    * @param path
+    *   for `sys.path`
+    * @param most
+    *   nanoseconds that the worker has
+    */
+  def load(function: PythonFunction, path: Seq[String], most: Long): Request =
+    made(function, most, function.session.fold(Array.emptyByteArray)(_.pickled)) { json =>
+      json.writeStringField("load", function.text.text)
+      json.writeStringField("point", function.point.name)
+      json.writeArrayFieldStart("path")
+      path.foreach(json.writeString)
+      json.writeEndArray()
+      function.text match {
+        case ImportedFunction(_, module, name) =>
+          json.writeStringField("module", module)
+          json.writeStringField("function", name)
+        case _ =>
+      }
+    }
+
+  private def made(function: PythonFunction, most: Long, referred: => Array[Byte])(
+      fields: JsonGenerator => Unit
+  ): Request = {
+    val id = ids.incrementAndGet()
+    val out = new ByteArrayOutputStream(4096)
+    val json = factory.createGenerator(out)
+    json.writeStartObject()
+    json.writeNumberField("id", id)
+    json.writeNumberField("function_id", function.id)
+    json.writeNumberField("seconds", leftAlone(most))
+    fields(json)
+    json.writeEndObject()
+    json.close()
+    val bytes = referred
+    val length = 4 + out.size + bytes.length
+    val frame = ByteBuffer.allocate(4 + length)
+    frame.putInt(length).putInt(out.size).put(out.toByteArray).put(bytes)
+    new Request(id, frame.array)
+  }
+
+  /** Seconds after which the kernel ends a worker that nobody else has. */
+  private def leftAlone(most: Long): Long = 2 * TimeUnit.NANOSECONDS.toSeconds(most) + 5
+}
