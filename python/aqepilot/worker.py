@@ -2,8 +2,9 @@
 
 The jar carries this file and starts it. Needs nothing but Python's standard library. Frames go
 over anonymous pipes, which nobody but the driver holds: a length of 4 bytes, the length of a JSON
-object, the object, then the bytes of its long arrays. What the functions print goes to standard
-error, and so to the driver's log.
+object, the object, then the bytes of its long arrays in the machine's byte order. An empty frame
+says that a question comes soon. What the functions print goes to standard error, and so to the
+driver's log.
 
 The functions see the facts as `Facts`, the same in plain tests (`aqepilot.testing.facts`).
 """

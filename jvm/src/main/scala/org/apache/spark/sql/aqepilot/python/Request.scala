@@ -5,7 +5,7 @@ import java.nio.ByteBuffer
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
 
-import com.fasterxml.jackson.core.{JsonFactory, JsonGenerator}
+import com.fasterxml.jackson.core.JsonGenerator
 import org.apache.spark.sql.catalyst.InternalRow
 
 import io.aqepilot.log.FactsJson
@@ -19,7 +19,6 @@ final class Request private (val id: Int, val bytes: Array[Byte])
 
 object Request {
   private val ids = new AtomicInteger
-  private val factory = new JsonFactory
 
   /** Has the worker make ready for the next frame. */
   val Wake: Request = new Request(0, new Array[Byte](4))
@@ -31,13 +30,13 @@ object Request {
     * @param most
     *   nanoseconds that the worker has
     */
-  def ask(function: PythonFunction, facts: InternalRow, most: Long): Request = {
-    val longs = new FactsJson.Longs
-    made(function, most, longs.bytes) { json =>
+  def ask(function: PythonFunction, facts: InternalRow, most: Long): Request =
+    made(function, most) { json =>
+      val longs = new FactsJson.Longs
       json.writeFieldName("facts")
       FactsJson.write(facts, function.point.facts, json, longs)
+      longs.bytes
     }
-  }
 
   /** That the worker load a function.
     *
@@ -47,7 +46,7 @@ object Request {
     *   nanoseconds that the worker has
     */
   def load(function: PythonFunction, path: Seq[String], most: Long): Request =
-    made(function, most, function.session.fold(Array.emptyByteArray)(_.pickled)) { json =>
+    made(function, most) { json =>
       json.writeStringField("load", function.text.text)
       json.writeStringField("point", function.point.name)
       json.writeArrayFieldStart("path")
@@ -59,25 +58,28 @@ object Request {
           json.writeStringField("function", name)
         case _ =>
       }
+      function.session.fold(Array.emptyByteArray)(_.pickled)
     }
 
-  private def made(function: PythonFunction, most: Long, referred: => Array[Byte])(
-      fields: JsonGenerator => Unit
+  /** @param fields
+    *   writes the object's own fields, and returns what they refer to
+    */
+  private def made(function: PythonFunction, most: Long)(
+      fields: JsonGenerator => Array[Byte]
   ): Request = {
     val id = ids.incrementAndGet()
     val out = new ByteArrayOutputStream(4096)
-    val json = factory.createGenerator(out)
+    val json = WorkerProcess.mapper.createGenerator(out)
     json.writeStartObject()
     json.writeNumberField("id", id)
     json.writeNumberField("function_id", function.id)
     json.writeNumberField("seconds", leftAlone(most))
-    fields(json)
+    val referred = fields(json)
     json.writeEndObject()
     json.close()
-    val bytes = referred
-    val length = 4 + out.size + bytes.length
+    val length = 4 + out.size + referred.length
     val frame = ByteBuffer.allocate(4 + length)
-    frame.putInt(length).putInt(out.size).put(out.toByteArray).put(bytes)
+    frame.putInt(length).putInt(out.size).put(out.toByteArray).put(referred)
     new Request(id, frame.array)
   }
 
