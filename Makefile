@@ -42,7 +42,7 @@ PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -name '*.pyc' -not -
 WHEEL          := dist/aqepilot-$(VERSION)-py3-none-any.whl
 PYTEST         := -m pytest --doctest-modules --durations=15 --pyargs
 
-.PHONY: help check env jars wheel install test test-jvm test-python fuzz parity smoke demo bench lint format docs catalog clean
+.PHONY: help check env jars wheel install test test-jvm test-python fuzz mutants parity smoke demo bench lint format docs catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -123,6 +123,9 @@ test-python-%: .envs/spark-%/.installed
 
 fuzz: .envs/spark-$(PATCH)/.installed ## random queries and decisions against plain Spark; N=10000 examples, SEED=1 to repeat
 	$(call with_spark,$(PATCH)) FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) python $(PYTEST) -o faulthandler_timeout=0 tests/python/test_live_fuzz.py
+
+mutants: .envs/tools/.ready $(FULL:%=.envs/spark-%/.ready) ## faults planted in a copy of the sources, and the examples that the fuzz takes to find them; ARGS="name --spark 3.5"
+	$(TOOLS)/python tools/mutants.py $(ARGS)
 
 smoke: $(SMOKE:%=smoke-%) ## a policy under spark-submit on the other minors and the oldest patches
 

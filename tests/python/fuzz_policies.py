@@ -138,17 +138,15 @@ _SPLITS = [
 ]
 _REVERSED = "transform(chain.relations, r -> chain.num_relations - 1 - r.position)"
 _ROTATED = "transform(chain.relations, r -> CAST(pmod(r.position + 1, chain.num_relations) AS INT))"
+_SWAPPED = "transform(chain.relations, r -> if(r.position < 2, 1 - r.position, r.position))"
 POINTS = {
     "join_reorder": Answers(
         ["candidate.position", "candidate.tables", "joined.num_relations", "chain.num_relations"],
         [
-            *("double(candidate.position)", "-double(candidate.position)", "0D", "1D", "NULL"),
-            *("double(pmod(hash(candidate.tables), 7))", "double(candidate.size_in_bytes)"),
-            *(
-                "-double(candidate.size_in_bytes)",
-                "double('NaN')",
-                "double(candidate.filter_count)",
-            ),
+            *["-double(candidate.position)", "double(pmod(hash(candidate.tables), 7))"] * 2,
+            *["double(pmod(candidate.position + 2, chain.num_relations))"] * 2,
+            *("double(candidate.size_in_bytes)", "-double(candidate.size_in_bytes)"),
+            *("double(candidate.filter_count)", "0D", "NULL", "double('NaN')"),
         ],
         {},
     ),
@@ -259,7 +257,7 @@ def _texts(draw: st.DrawFn, point: str) -> str:
         # Whole orders: an answer of another type, asked for once.
         facts = ["chain.num_relations", "chain.conditions"]
         answers = st.sampled_from(
-            [_REVERSED, _ROTATED, "array(1, 0, 2)", "CAST(NULL AS ARRAY<INT>)"]
+            [_REVERSED, _REVERSED, _ROTATED, _ROTATED, _SWAPPED, "CAST(NULL AS ARRAY<INT>)"]
         )
     if fields:
         # The same in each branch, whose types must agree.
