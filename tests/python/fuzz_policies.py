@@ -25,6 +25,7 @@ _ALWAYS = {
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxMetadataStringLength": "100",
     "spark.sql.maxPlanStringLength": "1000",
+    "spark.sql.debug.maxToStringFields": "1",
     "spark.sql.cartesianProductExec.buffer.in.memory.threshold": "64",
     # What absurd answers are refused by, and tests need not wait for.
     "spark.aqepilot.guard.max_partitions": "60",
@@ -232,16 +233,24 @@ POINTS = {
 
 
 @st.composite
-def policies(draw: st.DrawFn) -> dict[str, str]:
+def texts(draw: st.DrawFn) -> dict[str, list[str]]:
+    """Draws texts for each point, of which sets of policies take some: to compile one takes longer
+    than to plan a small query.
+    """
+    return {point: [draw(_texts(point)), draw(_texts(point))] for point in POINTS}
+
+
+@st.composite
+def policies(draw: st.DrawFn, of: dict[str, list[str]]) -> dict[str, str]:
     """Draws one or two policies for all decision points, as settings."""
     drawn = {}
     names = draw(st.sampled_from([["first"], ["first", "second"], ["second", "first"]]))
     for name, point in itertools.product(names, POINTS):
-        if len(names) == 1 or draw(st.booleans()):
-            drawn[f"spark.aqepilot.policy.{name}.{point}"] = draw(_texts(point))
+        if draw(st.integers(0, 5 if len(names) == 1 else 1)):
+            drawn[f"spark.aqepilot.policy.{name}.{point}"] = one_of(draw, of[point])
     named = [name for name in names if any(f".{name}." in key for key in drawn)]
     for name in named:
-        mode = draw(st.sampled_from(["", "", "", "", "enforce", "shadow"]))
+        mode = draw(st.sampled_from(["", "", "", "", "", "", "enforce", "shadow"]))
         if mode:
             drawn[f"spark.aqepilot.policy.{name}.mode"] = mode
     drawn["spark.aqepilot.policies"] = ",".join(named)
