@@ -17,7 +17,7 @@ from rich.table import Table
 from aqepilot import catalog, jars
 from spark_suites import jvm, ledger, outcomes, selection
 from spark_suites.ledger import Entry, Found
-from spark_suites.outcomes import Outcome, Test
+from spark_suites.outcomes import Case, Outcome
 from spark_suites.ways import PLAIN, WAYS
 
 console = Console(width=None if sys.stdout.isatty() else 160)
@@ -28,7 +28,7 @@ class Run(NamedTuple):
     """All groups in one way."""
 
     way: str
-    tests: dict[Test, Outcome]
+    tests: dict[Case, Outcome]
     counters: Counter[str]
 
 
@@ -94,7 +94,7 @@ def _folder(root: Path, way: str, group: selection.Group) -> Path:
 
 
 def _read(way: str, chosen: Iterable[selection.Group], root: Path) -> Run:
-    tests: dict[Test, Outcome] = {}
+    tests: dict[Case, Outcome] = {}
     counters: Counter[str] = Counter()
     for group in chosen:
         folder = _folder(root, way, group)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spark_suites.outcomes import FAILED, NONE, Outcome, Test
+from spark_suites.outcomes import FAILED, NONE, Case, Outcome
 from spark_suites.ways import PLAIN, WAYS
 
 if sys.version_info >= (3, 11):
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
         flaky: Why it does not always differ; null where it does.
     """
 
-    test: Test
+    test: Case
     ways: tuple[str, ...]
     sparks: tuple[str, ...]
     kind: str
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     """One test that does not do in a way what it does in plain Spark."""
 
     way: str
-    test: Test
+    test: Case
     plain: Outcome
     outcome: Outcome
     entry: Entry | None
@@ -65,8 +65,12 @@ def load(text: str) -> list[Entry]:
     entries = []
     for block in tomllib.loads(text).get("difference", []):
         entries += list(_entries(block))
-    seen = [(entry.test, way, minor) for entry in entries for way in entry.ways
-            for minor in entry.sparks or ("all",)]
+    seen = [
+        (entry.test, way, minor)
+        for entry in entries
+        for way in entry.ways
+        for minor in entry.sparks or ("all",)
+    ]
     twice = sorted({str(key) for key in seen if seen.count(key) > 1})
     if twice:
         raise ValueError(f"the ledger names twice: {', '.join(twice)}")
@@ -83,7 +87,7 @@ def _entries(block: dict[str, Any]) -> list[Entry]:
     re.compile(block["says"])
     return [
         Entry(
-            Test(suite, name),
+            Case(suite, name),
             tuple(block["ways"]),
             tuple(block.get("sparks", ())),
             block["kind"],
@@ -98,8 +102,8 @@ def _entries(block: dict[str, Any]) -> list[Entry]:
 
 def differences(
     way: str,
-    plain: Mapping[Test, Outcome],
-    other: Mapping[Test, Outcome],
+    plain: Mapping[Case, Outcome],
+    other: Mapping[Case, Outcome],
     entries: Collection[Entry],
     minor: str,
 ) -> list[Found]:
@@ -121,7 +125,7 @@ def differences(
 def stale(
     way: str,
     found: Collection[Found],
-    ran: Collection[Test],
+    ran: Collection[Case],
     entries: Collection[Entry],
     minor: str,
 ) -> list[Entry]:
@@ -138,7 +142,7 @@ def stale(
 
 
 def unknown(
-    ran: Collection[Test], whole: Collection[str], entries: Collection[Entry], minor: str
+    ran: Collection[Case], whole: Collection[str], entries: Collection[Entry], minor: str
 ) -> list[Entry]:
     """Returns the entries that name no test of a suite, of those that ran as a whole."""
     return [

@@ -14,7 +14,7 @@ from spark_suites.jvm import PACKAGE
 PASSED, FAILED, SKIPPED, ABSENT = "passed", "failed", "skipped", "absent"
 
 
-class Test(NamedTuple):
+class Case(NamedTuple):
     """A test's name.
 
     Attributes:
@@ -41,12 +41,12 @@ class Outcome(NamedTuple):
 NONE = Outcome(ABSENT, "the suite did not come to an end, or has no such test")
 
 
-def read(folder: Path) -> dict[Test, Outcome]:
+def read(folder: Path) -> dict[Case, Outcome]:
     """Returns the outcomes of a run, from its JUnit files."""
     found = {}
     for file in sorted((folder / "xml").glob("TEST-*.xml")):
         for case in ElementTree.parse(file).iter("testcase"):
-            test = Test(case.get("classname", "").removeprefix(PACKAGE), case.get("name", ""))
+            test = Case(case.get("classname", "").removeprefix(PACKAGE), case.get("name", ""))
             found[test] = _outcome(case)
     return found
 
