@@ -40,9 +40,9 @@ unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPA
 JVM_SOURCES    := $(shell find jvm/src/main project/*.* -type f 2>/dev/null) build.sbt $(TABLE) python/aqepilot/__about__.py python/aqepilot/worker.py
 PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -name '*.pyc' -not -path '*/jars/*') pyproject.toml
 WHEEL          := dist/aqepilot-$(VERSION)-py3-none-any.whl
-PYTEST         := -m pytest --doctest-modules --durations=15 --pyargs
+PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-jvm test-python fuzz parity smoke demo bench lint format docs catalog clean
+.PHONY: help check env jars wheel install test test-jvm test-python fuzz parity smoke demo bench lint lint-python lint-scala format docs catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -99,10 +99,14 @@ catalog: python/aqepilot/jars/aqepilot-spark-$(call ROW,$$3=="$(lastword $(FULL)
 	PYTHONPATH=python $(TOOLS)/python tools/points.py
 
 # ---- checks
-lint: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready ## ruff, mypy --strict, scalafmt
+lint: lint-python lint-scala ## ruff, mypy --strict, scalafmt
+
+lint-python: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready
 	$(TOOLS)/ruff check
 	$(TOOLS)/ruff format --check
 	$(TOOLS)/mypy --python-executable .envs/spark-$(lastword $(FULL))/bin/python
+
+lint-scala: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST))
 	$(SBT) scalaSources/scalafmtCheckAll scalafmtSbtCheck
 
 format: .envs/tools/.ready ## rewrite the sources as lint wants them
@@ -111,7 +115,7 @@ format: .envs/tools/.ready ## rewrite the sources as lint wants them
 	$(SBT) scalaSources/scalafmtAll scalafmtSbt
 
 test: check ## everything: env, lint, jars, wheel, JVM and Python tests, smoke tests
-	$(PYTHON) tools/test_all.py env lint jars wheel install test-jvm $(FULL:%=test-python-%) $(SMOKE:%=smoke-%)
+	$(PYTHON) tools/test_all.py env jars lint-python wheel install $(FULL:%=test-python-%) test-jvm lint-scala $(SMOKE:%=smoke-%)
 
 test-jvm: target/jars.stamp ## ScalaTest on 3.5 (Scala 2.12 and 2.13) and 4.3
 	$(SBT) $(foreach row,$(JVM_ROWS),$(if $(SUITE),"$(call project,$(row))/testOnly $(SUITE)",$(call project,$(row))/test))
