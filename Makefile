@@ -43,9 +43,9 @@ WHEEL          := dist/aqepilot-$(VERSION)-py3-none-any.whl
 # The minors whose own suites run: those that are asked for, else the oldest and the newest on Maven.
 PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/published.csv)
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
-PYTEST         := -m pytest --doctest-modules --durations=15 --pyargs
+PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-all test-jvm test-python fuzz parity spark-suites smoke demo bench lint format docs catalog clean
+.PHONY: help check env jars wheel install test test-all test-jvm test-python fuzz parity spark-suites smoke demo bench lint lint-python lint-scala format docs catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -102,10 +102,14 @@ catalog: python/aqepilot/jars/aqepilot-spark-$(call ROW,$$3=="$(lastword $(FULL)
 	PYTHONPATH=python $(TOOLS)/python tools/points.py
 
 # ---- checks
-lint: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready ## ruff, mypy --strict, scalafmt
+lint: lint-python lint-scala ## ruff, mypy --strict, scalafmt
+
+lint-python: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready
 	$(TOOLS)/ruff check
 	$(TOOLS)/ruff format --check
 	$(TOOLS)/mypy --python-executable .envs/spark-$(lastword $(FULL))/bin/python
+
+lint-scala: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST))
 	$(SBT) scalaSources/scalafmtCheckAll scalafmtSbtCheck
 
 format: .envs/tools/.ready ## rewrite the sources as lint wants them
@@ -114,10 +118,11 @@ format: .envs/tools/.ready ## rewrite the sources as lint wants them
 	$(SBT) scalaSources/scalafmtAll scalafmtSbt
 
 test: check ## everything: env, lint, jars, wheel, JVM and Python tests, smoke tests
-	$(PYTHON) tools/test_all.py env lint jars wheel install test-jvm $(FULL:%=test-python-%) $(SMOKE:%=smoke-%)
+	$(PYTHON) tools/test_all.py env jars lint-python wheel install $(FULL:%=test-python-%) test-jvm lint-scala $(SMOKE:%=smoke-%)
 
-test-all: check ## all of test, then the long forms of parity, fuzz and spark-suites: takes many hours
-	$(PYTHON) tools/test_all.py test $(foreach patch,$(FULL),"parity SPARK=$(patch)" "fuzz SPARK=$(patch) N=20000") $(foreach minor,$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),"spark-suites SPARK=$(minor) ARGS=--long")
+test-all: test ## all of test, then the long forms of parity, fuzz and spark-suites: takes many hours
+	$(foreach patch,$(FULL),$(MAKE) parity SPARK=$(patch) && $(MAKE) fuzz SPARK=$(patch) N=20000 && )true
+	$(foreach minor,$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MAKE) spark-suites SPARK=$(minor) ARGS=--long && )true
 
 test-jvm: target/jars.stamp ## ScalaTest on 3.5 (Scala 2.12 and 2.13) and 4.3
 	$(SBT) $(foreach row,$(JVM_ROWS),$(if $(SUITE),"$(call project,$(row))/testOnly $(SUITE)",$(call project,$(row))/test))

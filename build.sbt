@@ -32,6 +32,11 @@ def settingsOf(row: SparkRow): Seq[Setting[_]] = Seq(
   libraryDependencies ++=
     (if (row.fromMaven) Seq("org.apache.spark" %% "spark-sql" % row.newest % Provided) else Nil),
   scalacOptions ++= Seq("-release", row.bytecode),
+  Test / testOptions += Tests.Argument(
+    TestFrameworks.ScalaTest,
+    "-u",
+    s"target/junit/test-jvm/${row.minor}_${row.scalaBinary}"
+  ),
   Compile / resourceGenerators += Def.task {
     val file = (Compile / resourceManaged).value / "aqepilot-build.properties"
     IO.write(
