@@ -10,11 +10,11 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import pyspark
 from hypothesis import strategies as st
 
 import skewed
-from fuzz_queries import weighted
+from fuzz_drawing import one_of, weighted
+from fuzz_tables import IS_SPARK_4
 
 # Spark takes a name that it does not know (4.3's, on 3.5) as a setting that nobody reads.
 _ALWAYS = {
@@ -25,12 +25,13 @@ _ALWAYS = {
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxMetadataStringLength": "100",
     "spark.sql.maxPlanStringLength": "1000",
+    "spark.sql.cartesianProductExec.buffer.in.memory.threshold": "64",
     # What absurd answers are refused by, and tests need not wait for.
     "spark.aqepilot.guard.max_partitions": "60",
 }
 # At Spark's own defaults every join here were a broadcast, and 200 tasks read a shuffle.
 _DEFAULTS = {
-    "spark.sql.shuffle.partitions": "5",
+    "spark.sql.shuffle.partitions": "3",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
 # To compile takes longer than to run over a few rows.
@@ -39,26 +40,33 @@ _INTERPRETED = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _MAYBE: dict[str, list[str]] = {
-    "spark.sql.shuffle.partitions": ["5", "3", "4", "8", "13", "1"],
-    "spark.sql.adaptive.coalescePartitions.initialPartitionNum": ["6", "2", "11"],
-    "spark.sql.autoBroadcastJoinThreshold": ["-1", "-1", "-1", "-1", "1KB", "6KB", "10MB"],
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": ["-1", "1KB", "8KB", "1MB"],
+    "spark.sql.shuffle.partitions": ["3", "2", "3", "2", "4", "1", "7"],
+    "spark.sql.adaptive.coalescePartitions.initialPartitionNum": ["4", "2", "5"],
+    "spark.sql.autoBroadcastJoinThreshold": ["-1", "-1", "-1", "-1", "500", "2KB", "10MB"],
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": ["-1", "500", "3KB", "1MB"],
     "spark.sql.adaptive.coalescePartitions.enabled": ["true", "false"],
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": ["true", "false"],
-    "spark.sql.adaptive.coalescePartitions.minPartitionSize": ["1", "500", "4KB"],
-    "spark.sql.adaptive.advisoryPartitionSizeInBytes": ["500", "2KB", "8KB", "64MB"],
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": ["1", "100", "1KB"],
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": ["100", "500", "2KB", "64MB"],
     "spark.sql.adaptive.localShuffleReader.enabled": ["true", "false"],
     "spark.sql.adaptive.skewJoin.enabled": ["true", "false"],
     "spark.sql.adaptive.skewJoin.skewedPartitionFactor": ["1.0", "1.2", "2", "5"],
-    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": ["100", "1KB", "4KB"],
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": ["50", "200", "1KB"],
     "spark.sql.adaptive.forceOptimizeSkewedJoin": ["true", "false"],
     "spark.sql.adaptive.forceApply": ["true"],
     "spark.sql.adaptive.nonEmptyPartitionRatioForBroadcastJoin": ["0", "0.2", "0.9"],
-    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": ["0", "1KB", "1MB"],
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": ["0", "500", "1MB"],
     "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin.enabled": ["true", "false"],
     "spark.sql.adaptive.costEvaluator.countLocalSort.enabled": ["true", "false"],
     "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled": ["true", "false"],
     "spark.sql.adaptive.rebalancePartitionsSmallPartitionFactor": ["0.2", "0.9"],
+    "spark.sql.ansi.enabled": ["true", "false"],
+    "spark.sql.cbo.enabled": ["true"],
+    "spark.sql.cbo.planStats.enabled": ["true"],
+    "spark.sql.cbo.joinReorder.enabled": ["true", "false"],
+    "spark.sql.cbo.joinReorder.dp.star.filter": ["true"],
+    "spark.sql.cbo.starSchemaDetection": ["true"],
+    "spark.sql.cbo.starJoinFTRatio": ["0.3"],
     "spark.sql.join.preferSortMergeJoin": ["true", "false"],
     "spark.sql.requireAllClusterKeysForCoPartition": ["true", "false"],
     "spark.sql.execution.replaceHashWithSortAgg": ["true"],
@@ -68,11 +76,11 @@ _MAYBE: dict[str, list[str]] = {
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": ["true", "false"],
     "spark.sql.unionOutputPartitioning": ["true", "false"],
     "spark.sql.sortMergeJoinExecBuffer.in.memory.threshold": ["10"],
-    "spark.aqepilot.guard.max_broadcast_bytes": ["512KB", "512KB", "2KB"],
-    "spark.aqepilot.guard.max_hash_build_bytes": ["512KB", "512KB", "2KB"],
+    "spark.aqepilot.guard.max_broadcast_bytes": ["512KB", "512KB", "500"],
+    "spark.aqepilot.guard.max_hash_build_bytes": ["512KB", "512KB", "500"],
 }
 
-if int(pyspark.__version__.split(".")[0]) >= 4:
+if IS_SPARK_4:
     # Without reuse, plain 3.5 plans some joins with an empty relation anew for ever. A bloom
     # filter's subquery may wait for ever for one of partition pruning, which explains the first
     # (SPARK-57041).
@@ -83,11 +91,14 @@ if int(pyspark.__version__.split(".")[0]) >= 4:
 @st.composite
 def settings(draw: st.DrawFn) -> dict[str, str]:
     """Draws session settings; half of them are left at Spark's defaults."""
+    which = draw(st.integers(0, 2 ** len(_MAYBE) - 1))
     chosen = {
-        key: draw(st.sampled_from(values)) for key, values in _MAYBE.items() if draw(st.booleans())
+        key: one_of(draw, values)
+        for number, (key, values) in enumerate(_MAYBE.items())
+        if which >> number & 1
     }
     chosen = _DEFAULTS | chosen
-    if draw(st.integers(0, 7)):
+    if draw(st.integers(0, 19)):
         chosen |= _INTERPRETED
     return _ALWAYS | chosen
 

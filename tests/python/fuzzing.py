@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypothesis import strategies as st
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
+from pyspark.sql import functions
 
 import fuzz_policies
 import fuzz_queries
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # How many sets of policies an example has; one is what a failing example shrinks to.
-SETS = [1, *[4] * 9]
+SETS = [1, *[8] * 9]
 
 
 class Example(NamedTuple):
@@ -31,15 +32,18 @@ class Example(NamedTuple):
     policies: list[dict[str, str]]
 
     def __repr__(self) -> str:
-        """The example as statements for spark-sql; the query is in plain Spark without policies."""
-        lines = [f"SET {key}={value};" for key, value in sorted(self.settings.items())]
+        """The example as a Python script; the result is plain Spark's without policies."""
+        lines = _statements(self.settings)
+        lines += self.query.steps
+        lines.append(f"# {self.query.action}")
         for number, policies in enumerate(self.policies, 1):
-            lines.append(f"-- policies {number} of {len(self.policies)}")
-            lines += [f"SET {key}={value};" for key, value in sorted(policies.items())]
-        if self.query.cached:
-            lines.append(f"CACHE LAZY TABLE cached AS {self.query.cached};")
-        lines.append(f"-- {self.query.action}")
-        return "\n".join(["", *lines, f"{self.query.sql};", ""])
+            lines.append(f"# policies {number} of {len(self.policies)}")
+            lines += _statements(policies)
+        return "\n".join(["", *lines, ""])
+
+
+def _statements(settings: dict[str, str]) -> list[str]:
+    return [f"spark.conf.set({key!r}, {value!r})" for key, value in sorted(settings.items())]
 
 
 @st.composite
@@ -64,6 +68,10 @@ class Anew(HypothesisProvider):
 AVAILABLE_PROVIDERS["anew"] = f"{__name__}.Anew"
 
 
+class UndefinedError(Exception):
+    """Plain Spark fails on the example, or gives other rows each time."""
+
+
 class Tally:
     """What happened over all examples.
 
@@ -85,7 +93,7 @@ class Tally:
         self.rows = 0
 
     def add(self, run: Decided) -> None:
-        self.examples += 1
+        self.examples += run.examples
         self.rows += run.rows
         self.decisions.update((d.point, d.reason) for d in run.decisions)
         self.fates.update((d.point, d.fate) for d in run.decisions if d.applied)
@@ -118,115 +126,163 @@ class Tally:
 
 
 class Decided(NamedTuple):
-    """The decisions of a run, and how many rows it gave."""
+    """The decisions of an example's runs with policies, how many those were, and their rows."""
 
     decisions: list[Row]
+    examples: int
     rows: int
 
 
-class UndefinedError(Exception):
-    """Plain Spark fails on the example, or gives other rows each time."""
+class Runner:
+    """Runs examples in one session, whose settings are an example's own each time.
 
-
-def check(new_session: Callable[[], SparkSession], example: Example) -> Iterator[Decided]:
-    """Fails unless the example's rows are the same without and with each set of policies.
-
-    Yields:
-        For each set, what was decided.
-
-    Raises:
-        UndefinedError: The example says nothing.
-    """
-    spark = _session(new_session, example.settings)
-    try:
-        expected = _plain(spark, example)
-    except Exception as error:
-        raise UndefinedError(_shortly(error)) from error
-    before = _problems(spark)
-    for policies in example.policies:
-        spark = _session(new_session, example.settings | policies)
-        actual = _rows(spark, example.query)
-        try:
-            assert_same_rows(actual, expected, ordered=example.query.is_ordered)
-        except AssertionError as error:
-            if _is_undefined(spark, example, expected):
-                raise UndefinedError("plain Spark gives other rows, too") from error
-            raise
-        decisions = spark.sql("SELECT * FROM aqepilot_decisions()").collect()
-        faults = [d for d in decisions if d.reason == "INTERNAL_ERROR"]
-        assert not faults, [(d.point, d.detail) for d in faults]
-        assert _problems(spark) == before
-        yield Decided(decisions, len(actual))
-
-
-def _session(new_session: Callable[[], SparkSession], settings: dict[str, str]) -> SparkSession:
-    spark = new_session()
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    return spark
-
-
-def _plain(spark: SparkSession, example: Example) -> list[Row]:
-    spark.conf.set("spark.aqepilot.mode", "off")
-    try:
-        return _rows(spark, example.query)
-    finally:
-        spark.conf.unset("spark.aqepilot.mode")
-
-
-def _problems(spark: SparkSession) -> list[tuple[str, str]]:
-    """What is wrong with the settings, and how often we failed in this driver."""
-    return [
-        (row.name, row.detail or row.value)
-        for row in spark.sql("SELECT * FROM aqepilot_status()").collect()
-        if row.kind == "problem" or (row.kind == "counter" and row.name.startswith("errors"))
-    ]
-
-
-def _is_undefined(spark: SparkSession, example: Example, expected: list[Row]) -> bool:
-    """Whether plain Spark gives other rows, too: now and then, not adaptive, or by other joins.
-
-    3.5's re-plans lose the order of a query that joins the first rows of another order, unless the
-    join is a broadcast.
+    A new session for each would stay in the driver's memory as long as Python holds it, and takes
+    as long to make as a small query to run.
     """
 
-    def differs(settings: dict[str, str]) -> bool:
-        plain = _session(spark.newSession, example.settings | settings)
-        try:
-            assert_same_rows(_plain(plain, example), expected, ordered=example.query.is_ordered)
-        except AssertionError:
-            return True
-        return False
-
-    return any(
-        differs(settings)
-        for settings in (
-            *[{}] * 3,
-            {"spark.sql.adaptive.enabled": "false"},
-            {"spark.sql.autoBroadcastJoinThreshold": "-1"},
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jvm: Any = spark._jvm
+        self._conf: Any = spark._jsparkSession.sessionState().conf()
+        log = self._jvm.org.apache.spark.sql.aqepilot.log
+        self._log: Any = log.DecisionLog.getActive().get()
+        self._policies: Any = self._jvm.org.apache.spark.sql.aqepilot.PolicySet
+        submitted = self._conf.getAllConfs()
+        self._submitted = "".join(
+            f"{pair._1()}={pair._2()}\n"
+            for pair in (submitted.toSeq().apply(i) for i in range(submitted.size()))
         )
-    )
+        self._last = 0
+        spark.udf.register("py", lambda value: None if value is None else value % 7, "bigint")
+        spark.udf.register("pandas_py", functions.pandas_udf(lambda values: values * 2, "bigint"))
+
+    def check(self, example: Example) -> Decided:
+        """Fails unless the example's rows are the same without and with each set of policies.
+
+        Raises:
+            UndefinedError: The example says nothing.
+        """
+        query = example.query
+        try:
+            self._set(example.settings | {"spark.aqepilot.mode": "off"})
+            result = _built(self._spark, query)
+            expected = _acted(self._spark, result, query)
+        except Exception as error:
+            raise UndefinedError(_shortly(error)) from error
+        finally:
+            _dropped(self._spark, query)
+        faults = self._faults()
+        rows = 0
+        for policies in example.policies:
+            self._set(example.settings | policies)
+            problems = self._policies.of(self._conf).problems()
+            assert problems.isEmpty(), problems.toString()
+            actual = self._again(query, result)
+            rows += len(actual)
+            try:
+                assert_same_rows(actual, expected, ordered=query.is_ordered)
+            except AssertionError as error:
+                if self._is_undefined(example, expected):
+                    raise UndefinedError("plain Spark gives other rows, too") from error
+                raise
+        decisions = self._decisions()
+        failed = [d for d in decisions if d.reason == "INTERNAL_ERROR"]
+        assert not failed, [(d.point, d.detail) for d in failed]
+        assert self._faults() == faults
+        return Decided(decisions, len(example.policies), rows)
+
+    def _set(self, settings: dict[str, str]) -> None:
+        """Makes these the session's only settings beside those that it was submitted with."""
+        properties = self._jvm.java.util.Properties()
+        text = self._submitted + "".join(f"{key}={value}\n" for key, value in settings.items())
+        properties.load(self._jvm.java.io.StringReader(text))
+        self._conf.clear()
+        self._conf.setConf(properties)
+
+    def _again(self, query: Query, result: DataFrame) -> list[Row]:
+        """Plans and runs the query again; what is cached is built again, too."""
+        try:
+            if query.is_cached:
+                result = _built(self._spark, query)
+            return _acted(self._spark, result.alias("again"), query)
+        finally:
+            _dropped(self._spark, query)
+
+    def _decisions(self) -> list[Row]:
+        """What was decided since the last call."""
+        self._set({})
+        decisions = self._spark.sql(
+            "SELECT decision_id, point, reason, detail, applied, fate FROM aqepilot_decisions()"
+            f" WHERE decision_id > {self._last}"
+        ).collect()
+        self._last = max((d.decision_id for d in decisions), default=self._last)
+        return decisions
+
+    def _faults(self) -> list[str]:
+        """How often we failed in this driver."""
+        return re.findall(r"\(errors[^)]*\)", self._log.counters().mkString(","))
+
+    def _is_undefined(self, example: Example, expected: list[Row]) -> bool:
+        """Whether plain Spark gives other rows, too: now and then, not adaptive, by other joins.
+
+        3.5's re-plans lose the order of a query that joins the first rows of another order, unless
+        the join is a broadcast.
+        """
+        query = example.query
+
+        def differs(settings: dict[str, str]) -> bool:
+            self._set(example.settings | settings | {"spark.aqepilot.mode": "off"})
+            try:
+                actual = _acted(self._spark, _built(self._spark, query), query)
+                assert_same_rows(actual, expected, ordered=query.is_ordered)
+            except AssertionError:
+                return True
+            finally:
+                _dropped(self._spark, query)
+            return False
+
+        return any(
+            differs(settings)
+            for settings in (
+                *[{}] * 3,
+                {"spark.sql.adaptive.enabled": "false"},
+                {"spark.sql.autoBroadcastJoinThreshold": "-1"},
+            )
+        )
 
 
-def _rows(spark: SparkSession, query: Query) -> list[Row]:
-    if query.cached:
-        spark.sql(f"CACHE LAZY TABLE cached AS {query.cached}")
-    try:
-        return _acted(spark, spark.sql(query.sql), query.action)
-    finally:
-        if query.cached:
-            spark.sql("UNCACHE TABLE cached")
-            spark.sql("DROP VIEW cached")
+def _built(spark: SparkSession, query: Query) -> DataFrame:
+    names: dict[str, Any] = {"spark": spark, "F": functions}
+    exec("\n".join(query.steps), names)
+    result: DataFrame = names["result"]
+    return result
 
 
-def _acted(spark: SparkSession, df: DataFrame, action: str) -> list[Row]:
-    if action == "write":
+def _dropped(spark: SparkSession, query: Query) -> None:
+    """Drops what is cached: another run would read its rows instead of planning it."""
+    if query.is_cached:
+        spark.catalog.clearCache()
+        for step in query.steps:
+            for name in re.findall("CACHE LAZY TABLE (\\w+)", step):
+                spark.catalog.dropTempView(name)
+
+
+def _acted(spark: SparkSession, df: DataFrame, query: Query) -> list[Any]:
+    if query.action == "write":
         with tempfile.TemporaryDirectory() as folder:
             df.write.mode("overwrite").parquet(folder)
             return spark.read.parquet(folder).collect()
-    if action == "rdd":
+    if query.action == "partitions":
+        found = df.rdd.glom().collect()
+        rows = [row for partition in found for row in partition]
+        places = {(row[0], place) for place, partition in enumerate(found) for row in partition}
+        is_as_asked = len(found) == query.partitions and len(places) == len(
+            {row[0] for row in rows}
+        )
+        return [*rows, ("partitions as asked for",)] if is_as_asked else rows
+    if query.action == "rdd":
         return df.rdd.collect()
-    return list(df.toLocalIterator()) if action == "toLocalIterator" else df.collect()
+    return list(df.toLocalIterator()) if query.action == "toLocalIterator" else df.collect()
 
 
 def _shortly(error: Exception) -> str:

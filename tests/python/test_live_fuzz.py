@@ -17,12 +17,16 @@ from hypothesis import HealthCheck, Phase, given, reject, seed, settings
 from pyspark.sql import SparkSession
 
 import fuzz_policies
-import fuzz_queries
+import fuzz_tables
 import fuzzing
 
 N = int(os.environ.get("FUZZ_N", "300"))
 # The test suite runs the same examples each time.
 SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
+
+# Who only wants to know how long it takes to find something needs no small example of it.
+IS_SHRUNK = os.environ.get("FUZZ_SHRINK", "1") == "1"
+PHASES = (Phase.generate, Phase.shrink) if IS_SHRUNK else (Phase.generate,)
 
 # An example takes some seconds.
 MOST_SECONDS = 600
@@ -33,7 +37,7 @@ FLOORS = dict.fromkeys(fuzz_policies.POINTS, 0.3) | {"skew_join": 0.08, "join_re
 
 @pytest.fixture(scope="module")
 def tables(_spark_context: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    fuzz_queries.write(_spark_context, tmp_path_factory.mktemp("fuzz"))
+    fuzz_tables.write(_spark_context, tmp_path_factory.mktemp("fuzz"))
     return _spark_context
 
 
@@ -42,7 +46,9 @@ def test_any_decisions_leave_the_rows_of_any_query(
     tables: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tally = fuzzing.Tally()
+    runner = fuzzing.Runner(tables.newSession())
     started = time.monotonic()
+    is_found: list[bool] = []
 
     def say(text: object) -> None:
         with capsys.disabled():
@@ -58,7 +64,7 @@ def test_any_decisions_leave_the_rows_of_any_query(
         max_examples=math.ceil(N / statistics.mean(fuzzing.SETS)),
         database=None,
         deadline=None,
-        phases=(Phase.generate, Phase.shrink),
+        phases=PHASES,
         print_blob=False,
         suppress_health_check=list(HealthCheck),
     )
@@ -68,11 +74,16 @@ def test_any_decisions_leave_the_rows_of_any_query(
         watch = threading.Timer(MOST_SECONDS, late, [example])
         watch.start()
         try:
-            for run in fuzzing.check(tables.newSession, example):
-                tally.add(run)
+            tally.add(runner.check(example))
         except fuzzing.UndefinedError as error:
             tally.rejected[str(error)] += 1
             reject()
+        except Exception:
+            if not is_found:
+                is_found.append(True)
+                seconds = time.monotonic() - started
+                say(f"Failed in example {tally.examples + 1} after {seconds:.0f} s:\n{example}")
+            raise
         finally:
             watch.cancel()
         tally.queries += 1
@@ -82,7 +93,7 @@ def test_any_decisions_leave_the_rows_of_any_query(
     try:
         holds()
     except BaseException:
-        say(f"The example above is shrunk; to run all again: make fuzz N={N} SEED={SEED}")
+        say(f"To run all again: make fuzz N={N} SEED={SEED}")
         raise
     finally:
         say(tally)
