@@ -152,6 +152,7 @@ spark-suites-%: target/spark-suites/%/classpath.txt $$(call jar_of,$$*)
 	PYTHONPATH=python:tests $(TOOLS)/python -m spark_suites --spark $* $(ARGS)
 
 jar_of = python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(1)" && $$5!="jvm")-$(VERSION).jar
+.PRECIOUS: target/spark-suites/%/classpath.txt
 target/spark-suites/%/classpath.txt: tests/spark_suites/published.csv project/SparkSuites.scala | .envs/tools/.ready
 	$(if $(filter $*,$(PUBLISHED)),,$(error Maven has no suites of Spark $*: use SPARK= one of $(PUBLISHED)))
 	rm -rf target/spark-suites/$*/home
