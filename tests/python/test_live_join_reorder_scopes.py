@@ -1,4 +1,4 @@
-"""A chain is read through projections, and brings nothing into scope that one of them had hidden."""
+"""A chain is read through projections, and brings into scope nothing that one of them hides."""
 
 from __future__ import annotations
 
