@@ -68,8 +68,8 @@ def main(
         ]
     chosen = [g for g in chosen if g.suites]
     if not report:
-        for name in way or WAYS:
-            for g in chosen:
+        for g in chosen:
+            for name in way or WAYS:
                 _run(own, g, name, out, timeout)
     console.print(f"Spark {own.version}: {', '.join(g.name for g in chosen)}")
     runs = [_read(name, chosen, out / spark) for name in WAYS]

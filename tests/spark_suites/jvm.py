@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import zipfile
@@ -45,6 +46,7 @@ class Suites(NamedTuple):
     Attributes:
         minor: Spark's minor.
         version: The release on Maven.
+        scala: Its Scala binary version.
         class_path: Jars of that Spark, of its tests and of what they need.
         home: What stands for Spark's source tree: the tests' resources.
         has: Names of the test classes in it, without their package's beginning.
@@ -52,6 +54,7 @@ class Suites(NamedTuple):
 
     minor: str
     version: str
+    scala: str
     class_path: list[str]
     home: Path
     has: frozenset[str]
@@ -76,8 +79,10 @@ def suites(folder: Path, minor: str) -> Suites:
         for name in names
         if name.startswith(beginning) and name.endswith(".class") and "$" not in name
     )
-    version = Path(tests).stem.removesuffix("-tests").rpartition("-")[2]
-    return Suites(minor, version, jars, folder / "home", frozenset(classes))
+    _, scala, version = re.split(
+        "[_-]", Path(tests).stem.removesuffix("-tests").removeprefix("spark-")
+    )
+    return Suites(minor, version, scala, jars, folder / "home", frozenset(classes))
 
 
 def run(
@@ -134,8 +139,15 @@ def run(
     arguments.write_text("\n".join(map(quoted, words)), "utf-8")
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
-    # Spark's tests of Python functions start `python3`: they are not run, on any machine.
-    environment = {"SPARK_TESTING": "1", "PYSPARK_PYTHON": "none", "PYSPARK_DRIVER_PYTHON": "none"}
+    environment = {
+        "SPARK_TESTING": "1",
+        # Spark's tests of Python functions start `python3`: they are not run, on any machine.
+        "PYSPARK_PYTHON": "none",
+        "PYSPARK_DRIVER_PYTHON": "none",
+        # For the executors of local-cluster; they need no jar of ours.
+        "SPARK_DIST_CLASSPATH": os.pathsep.join(class_path),
+        "SPARK_SCALA_VERSION": own.scala,
+    }
     with (folder / "scalatest.txt").open("w", encoding="utf-8") as out:
         try:
             subprocess.run(
