@@ -40,13 +40,16 @@ unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPA
 JVM_SOURCES    := $(shell find jvm/src/main project/*.* -type f 2>/dev/null) build.sbt $(TABLE) python/aqepilot/__about__.py python/aqepilot/worker.py
 PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -name '*.pyc' -not -path '*/jars/*') pyproject.toml
 WHEEL          := dist/aqepilot-$(VERSION)-py3-none-any.whl
-PYTEST         := -m pytest --doctest-modules --durations=15 --pyargs
+# The minors whose own suites run: those that are asked for, else the oldest and the newest on Maven.
+PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/published.csv)
+SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
+PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-jvm test-python fuzz mutants parity smoke demo bench lint format docs catalog clean
+.PHONY: help check env jars wheel install test test-all test-jvm test-python fuzz mutants parity spark-suites smoke demo bench lint lint-python lint-scala format docs catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
-	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (fuzz, parity, demo, bench), SUITE='*Name' or TESTS=path for some tests"
+	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (fuzz, parity, spark-suites, demo, bench), SUITE='*Name' or TESTS=path for some tests"
 
 check:
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.10 or newer is needed, found no $(PYTHON): install it, or name it with make PYTHON=python3.11" >&2; exit 1; }
@@ -99,10 +102,14 @@ catalog: python/aqepilot/jars/aqepilot-spark-$(call ROW,$$3=="$(lastword $(FULL)
 	PYTHONPATH=python $(TOOLS)/python tools/points.py
 
 # ---- checks
-lint: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready ## ruff, mypy --strict, scalafmt
+lint: lint-python lint-scala ## ruff, mypy --strict, scalafmt
+
+lint-python: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready
 	$(TOOLS)/ruff check
 	$(TOOLS)/ruff format --check
 	$(TOOLS)/mypy --python-executable .envs/spark-$(lastword $(FULL))/bin/python
+
+lint-scala: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST))
 	$(SBT) scalaSources/scalafmtCheckAll scalafmtSbtCheck
 
 format: .envs/tools/.ready ## rewrite the sources as lint wants them
@@ -111,7 +118,11 @@ format: .envs/tools/.ready ## rewrite the sources as lint wants them
 	$(SBT) scalaSources/scalafmtAll scalafmtSbt
 
 test: check ## everything: env, lint, jars, wheel, JVM and Python tests, smoke tests
-	$(PYTHON) tools/test_all.py env lint jars wheel install test-jvm $(FULL:%=test-python-%) $(SMOKE:%=smoke-%)
+	$(PYTHON) tools/test_all.py env jars lint-python wheel install $(FULL:%=test-python-%) test-jvm lint-scala $(SMOKE:%=smoke-%)
+
+test-all: test ## all of test, then the long forms of parity, fuzz and spark-suites: takes many hours
+	$(foreach patch,$(FULL),$(MAKE) parity SPARK=$(patch) && $(MAKE) fuzz SPARK=$(patch) N=20000 && )true
+	$(foreach minor,$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MAKE) spark-suites SPARK=$(minor) ARGS=--long && )true
 
 test-jvm: target/jars.stamp ## ScalaTest on 3.5 (Scala 2.12 and 2.13) and 4.3
 	$(SBT) $(foreach row,$(JVM_ROWS),$(if $(SUITE),"$(call project,$(row))/testOnly $(SUITE)",$(call project,$(row))/test))
@@ -137,6 +148,18 @@ ONE_SPARK := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $
 
 parity: $(ONE_SPARK) ## plans under recipes of Spark's own rules and under null against plain Spark's: TPC-H, TPC-DS
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python tests/python/parity.py $(ARGS)
+
+spark-suites: $(SUITES_OF:%=spark-suites-%) ## Spark's own published suites beside plain Spark: no policy, recipes, adversarial policies
+
+spark-suites-%: target/spark-suites/%/classpath.txt $$(call jar_of,$$*)
+	PYTHONPATH=python:tests $(TOOLS)/python -m spark_suites --spark $* $(ARGS)
+
+jar_of = python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(1)" && $$5!="jvm")-$(VERSION).jar
+.PRECIOUS: target/spark-suites/%/classpath.txt
+target/spark-suites/%/classpath.txt: tests/spark_suites/published.csv project/SparkSuites.scala | .envs/tools/.ready
+	$(if $(filter $*,$(PUBLISHED)),,$(error Maven has no suites of Spark $*: use SPARK= one of $(PUBLISHED)))
+	rm -rf target/spark-suites/$*/home
+	$(SBT) spark-suites-$(subst .,_,$*)/classPath
 
 # ---- see it work
 demo: $(ONE_SPARK) ## TPC-H with a skewed key, plain and with a policy, side by side

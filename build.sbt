@@ -32,6 +32,11 @@ def settingsOf(row: SparkRow): Seq[Setting[_]] = Seq(
   libraryDependencies ++=
     (if (row.fromMaven) Seq("org.apache.spark" %% "spark-sql" % row.newest % Provided) else Nil),
   scalacOptions ++= Seq("-release", row.bytecode),
+  Test / testOptions += Tests.Argument(
+    TestFrameworks.ScalaTest,
+    "-u",
+    s"target/junit/test-jvm/${row.minor}_${row.scalaBinary}"
+  ),
   Compile / resourceGenerators += Def.task {
     val file = (Compile / resourceManaged).value / "aqepilot-build.properties"
     IO.write(
@@ -79,6 +84,25 @@ lazy val scalaSources = project
     Compile / unmanagedSourceDirectories := Seq(root / "jvm/src/main", root / "tests/jvm"),
     Compile / sources := Nil
   )
+
+// The class paths of Spark's own suites, one jar a line: make spark-suites
+val classPath = taskKey[File]("writes the class path of Spark's own suites")
+lazy val sparkSuites = new CompositeProject {
+  def componentProjects: Seq[Project] =
+    SparkSuites.readAll(root / "tests/spark_suites/published.csv").map { published =>
+      val folder = root / "target/spark-suites" / published.minor
+      Project(published.id, folder / "build").settings(
+        scalaVersion := SparkRow.DefaultScala(published.scalaBinary),
+        autoScalaLibrary := false,
+        libraryDependencies ++= published.libraries,
+        classPath := {
+          val file = folder / "classpath.txt"
+          IO.writeLines(file, (Compile / externalDependencyClasspath).value.files.map(_.getPath))
+          file
+        }
+      )
+    }
+}
 
 lazy val common = Seq(
   scalacOptions ++= Seq(

@@ -43,7 +43,7 @@ final case class SparkRow(minor: String, scalaBinary: String, newest: String, ro
 object SparkRow {
   private val Range = """spark-(\d+\.\d+)(\+|-\d+\.\d+)?""".r
   private val ScalaLibrary = """scala-library-(.*)\.jar""".r
-  private val DefaultScala = Map("2.12" -> "2.12.18", "2.13" -> "2.13.16")
+  val DefaultScala = Map("2.12" -> "2.12.18", "2.13" -> "2.13.16")
 
   private def number(minor: String): Int = {
     val Array(major, rest) = minor.split('.').map(_.toInt)

@@ -11,6 +11,7 @@ import csv
 import inspect
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -22,6 +23,10 @@ from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS, Decision
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests"))
+
+from spark_suites import ledger  # noqa: E402
+
 EVENTS = ROOT / "jvm/src/main/scala/io/aqepilot/log/Events.scala"
 BLOCK = re.compile(r"(<!-- generated: ([a-z]+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -116,6 +121,17 @@ def reasons() -> str:
 
 def fates() -> str:
     return _table(("Fate", "Meaning"), _coded(catalog.fates().items()))
+
+
+def differences() -> str:
+    """What the ledger of Spark's own suites says, one row for each reason."""
+    entries = ledger.load(ledger.LEDGER.read_text("utf-8"))
+    reasons: dict[tuple[str, ...], int] = {}
+    for entry in entries:
+        key = (", ".join(entry.ways), ", ".join(entry.sparks) or "all", entry.kind, entry.why)
+        reasons[key] = reasons.get(key, 0) + 1
+    rows = [(ways, sparks, kind, str(n), why) for (ways, sparks, kind, why), n in reasons.items()]
+    return _table(("Ways", "Spark", "Kind", "Tests", "Why"), rows)
 
 
 def problems() -> str:
@@ -291,7 +307,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     block.__name__: block
     for block in (
         *(sparks, reasons, fates, problems, settings, functions),
-        *(recipebook, commands, columns, events),
+        *(recipebook, commands, columns, events, differences),
     )
 }
 POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}

@@ -1,41 +1,199 @@
-"""Runs every part of `make test`, then prints how long each took. Fails if any part failed."""
+"""Runs every part of `make test`: side by side where one does not need the other.
 
+What a part prints goes to target/logs/<part>.log and is shown when the part has ended. At the end
+stand how long each part took, the slowest files and tests, and the failed ones, from the JUnit
+files in target/junit/. Fails if any part failed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import NamedTuple
 
-# Without these, the parts after them have nothing to test.
-ESSENTIAL = ("env", "jars", "wheel", "install")
+import junit
+
+LOGS = Path("target/logs")
+JUNIT = Path("target/junit")
+# By the part's name or its beginning: what has to have passed before. The first that fits counts.
+NEEDS = {
+    "env": (),
+    "jars": ("env",),
+    "lint": ("env",),
+    "wheel": ("jars",),
+    "install": ("wheel",),
+    "test-jvm": ("jars",),
+    "": ("install",),
+}
+# Two sbt at once in one folder wait for each other or fail.
+SBT = ("jars", "lint-scala", "test-jvm")
+# What a part takes at most: the heaps of a session and of a job under spark-submit, or sbt's and
+# its test process', and what is beside the heaps.
+GB_OF_A_PART = 6
+SAYS_SO_EACH_S = 60
+SLOWEST = 20
+PASSED, FAILED, NOT_RUN = "passed", "FAILED", "not run"
 
 
-def run_part(part: str) -> tuple[bool, float]:
-    print(f"\n==== make {part}", flush=True)
-    started = time.monotonic()
-    passed = subprocess.run(["make", "--no-print-directory", part], check=False).returncode == 0
-    return passed, time.monotonic() - started
+class Outcome(NamedTuple):
+    """How a part ended: its tests, and how long it took."""
+
+    part: str
+    outcome: str
+    seconds: float
+    tests: list[junit.Test]
+
+    def count(self, outcome: str) -> int:
+        return sum(test.outcome == outcome for test in self.tests)
+
+    @property
+    def failures(self) -> int:
+        """At least one where the part failed: not every fault is a test's."""
+        return max(self.count("failed"), int(self.outcome != PASSED))
+
+    @property
+    def passes(self) -> int:
+        """A part without tests, such as lint, counts as one."""
+        return self.count("passed") if self.tests else int(self.outcome == PASSED)
+
+
+class Running:
+    """A part that runs, and the file that takes what it prints."""
+
+    def __init__(self, part: str) -> None:
+        self.part = part
+        self.log = LOGS / f"{part}.log"
+        self.started = time.monotonic()
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                ["make", "--no-print-directory", part],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def text(self) -> str:
+        return self.log.read_text("utf-8", errors="replace")
+
+    def last_line(self) -> str:
+        lines = self.text()[-2000:].split("\n")
+        return next((line.strip()[-100:] for line in reversed(lines) if line.strip()), "")
+
+    def ended(self) -> Outcome | None:
+        """How it ended; None while it runs."""
+        if self.process.poll() is None:
+            return None
+        outcome = FAILED if self.process.returncode else PASSED
+        return Outcome(self.part, outcome, self.seconds, junit.read(JUNIT, self.part))
+
+
+def at_once() -> int:
+    """How many parts the machine can run side by side."""
+    gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return max(1, min(os.cpu_count() or 1, int(gb / GB_OF_A_PART)))
+
+
+def needs(part: str) -> tuple[str, ...]:
+    return next(before for name, before in NEEDS.items() if part.startswith(name))
+
+
+def next_part(waiting: list[str], running: list[str], outcomes: dict[str, Outcome]) -> str | None:
+    """Returns the first part that may start now."""
+    for part in waiting:
+        ready = all(outcomes[b].outcome == PASSED for b in needs(part) if b in outcomes)
+        # What is asked for by itself has what it needs from make.
+        ready &= not any(b in waiting or b in running for b in needs(part))
+        if ready and not (part in SBT and any(other in SBT for other in running)):
+            return part
+    return None
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def run(parts: list[str], slots: int) -> list[Outcome]:
+    """Runs the parts and returns how each ended; those that need a failed one are not run."""
+    waiting, running = list(parts), list[Running]()
+    outcomes = dict[str, Outcome]()
+    said = started = time.monotonic()
+    try:
+        while waiting or running:
+            while len(running) < slots and (
+                part := next_part(waiting, [r.part for r in running], outcomes)
+            ):
+                waiting.remove(part)
+                running.append(Running(part))
+                say(f"==== make {part}: started")
+            if not running:
+                break
+            time.sleep(0.2)
+            for one in list(running):
+                if ended := one.ended():
+                    running.remove(one)
+                    outcomes[one.part] = ended
+                    say(f"\n==== make {one.part}")
+                    say(one.text().rstrip())
+                    say(f"==== make {one.part}: {ended.outcome} in {ended.seconds:.0f} s")
+            if time.monotonic() - said >= SAYS_SO_EACH_S:
+                said = time.monotonic()
+                for one in running:
+                    minutes = (said - started) / 60
+                    say(f"[{minutes:3.0f} min] {one.part}, {one.seconds:.0f} s: {one.last_line()}")
+    finally:
+        for one in running:
+            one.process.terminate()
+        for one in running:
+            one.process.wait()
+    return [outcomes.get(part) or Outcome(part, NOT_RUN, 0, []) for part in parts]
+
+
+def report(outcomes: list[Outcome], seconds: float) -> None:
+    width = max(len(outcome.part) for outcome in outcomes)
+    say(f"\n{'Part':<{width}}  Outcome  Seconds   Tests  Failed  Skipped")
+    for one in outcomes:
+        counts = f"{len(one.tests):7} {one.count('failed'):7} {one.count('skipped'):8}"
+        line = f"{one.part:<{width}}  {one.outcome:<7} {one.seconds:8.0f}"
+        say(f"{line} {counts}" if one.tests else line)
+    say(f"{'all':<{width}}          {sum(one.seconds for one in outcomes):8.0f}")
+    say(f"{'from start to end':<{width}}          {seconds:8.0f}")
+
+    tests = [test for one in outcomes for test in one.tests]
+    say("\nSlowest files   Seconds  Tests")
+    for file in junit.slowest_files(tests, SLOWEST):
+        say(f"{file.seconds:23.1f} {file.tests:6}  {file.part}: {file.file}")
+    say("\nSlowest tests   Seconds")
+    for test in junit.slowest_tests(tests, SLOWEST):
+        say(f"{test.seconds:23.1f}  {test}")
+
+    failed = [test for test in tests if test.outcome == "failed"]
+    if failed:
+        say("\nFailed tests")
+        for test in failed:
+            say(f"  {test}")
+    bad = [one.part for one in outcomes if one.outcome != PASSED]
+    if bad:
+        say(f"\nmake test failed in: {', '.join(bad)}. Run one alone with: make {bad[0]}")
+    # CI reads this line.
+    say(f"\n{sum(o.passes for o in outcomes)} passed, {sum(o.failures for o in outcomes)} failed")
 
 
 def main(parts: list[str]) -> int:
-    outcomes: list[tuple[str, str, float]] = []
-    stopped = False
-    for part in parts:
-        if stopped:
-            outcomes.append((part, "not run", 0.0))
-            continue
-        passed, seconds = run_part(part)
-        outcomes.append((part, "passed" if passed else "FAILED", seconds))
-        stopped = not passed and part in ESSENTIAL
-
-    width = max(len(part) for part in parts)
-    print("\nPart".ljust(width + 3), "Outcome  Seconds")
-    for part, outcome, seconds in outcomes:
-        print(f"{part:<{width}}   {outcome:<7} {seconds:8.0f}")
-    print(f"{'total':<{width}}   {'':<7} {sum(seconds for *_, seconds in outcomes):8.0f}")
-
-    bad = [part for part, outcome, _ in outcomes if outcome != "passed"]
-    if bad:
-        print(f"make test failed in: {', '.join(bad)}. Run one alone with: make {bad[0]}")
-    return 1 if bad else 0
+    for folder in (LOGS, JUNIT):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    started = time.monotonic()
+    outcomes = run(parts, at_once())
+    report(outcomes, time.monotonic() - started)
+    return int(any(one.failures for one in outcomes))
 
 
 if __name__ == "__main__":

@@ -198,6 +198,8 @@ class JoinSelectionJoin(Protocol):
     """whether a sort-merge join can run it: it has equality keys of types that can be sorted"""
     has_condition: bool | None
     """whether there is a condition beside the equality keys"""
+    condition_can_throw: bool | None
+    """whether that condition could throw for some rows, by a division under ANSI, say"""
     condition: str | None
     """the whole join condition, as SQL; null for none"""
     is_null_aware: bool | None

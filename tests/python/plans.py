@@ -1,17 +1,27 @@
 """What Spark executed: the joins of the final adaptive plan, and that plan as comparable text.
 
-Classic sessions only: the plan is read over py4j.
+Classic sessions only: the plan is read over py4j, all of it in one call (`PlanNodes.java`).
 """
 
 from __future__ import annotations
 
+import json
 import re
+import threading
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
+# What the Java code tells of a node of a plan, its children and the like in their places.
+Node = dict[str, Any]
+SOURCE = Path(__file__).with_name("PlanNodes.java")
+# py4j knows a class by its name, so a second one of this name would not work.
+COMPILING = threading.Lock()
+JOINS = ("JoinExec", "CartesianProductExec")
 MAX_FIELDS = 1000
 # Else a scan's text is cut at 100 characters, ids included, and differs with their length.
 METADATA_IN_FULL = {"spark.sql.maxMetadataStringLength": "100000"}
@@ -77,16 +87,13 @@ class Executed(NamedTuple):
 def execute(df: DataFrame) -> Executed:
     """Collects the query and reads its final plan."""
     rows = df.collect()
-    return Executed(rows, joins(df), canonical_plan(df))
+    root = _read(df)
+    return Executed(rows, _joins(root), _text(root))
 
 
 def joins(df: DataFrame) -> list[Join]:
     """Returns the joins of a query that has been collected; those in subqueries too."""
-    return [
-        _join(node)
-        for _, node in _walk(_executed_plan(df))
-        if _class(node).endswith(("JoinExec", "CartesianProductExec"))
-    ]
+    return _joins(_read(df))
 
 
 def strategies(df: DataFrame) -> list[str]:
@@ -98,9 +105,9 @@ def reads(df: DataFrame) -> list[Reads]:
     """Returns how the equi-joins of a query that has been collected read, root first."""
     names = ("SortMergeJoinExec", "ShuffledHashJoinExec", "BroadcastHashJoinExec")
     return [
-        Reads(_specs(node.left()), _specs(node.right()))
-        for _, node in _walk(_executed_plan(df))
-        if _class(node) in names
+        Reads(*(_specs(side) for side in node["children"]))
+        for _, node in _walk(_read(df))
+        if node["name"] in names
     ]
 
 
@@ -110,17 +117,12 @@ def canonical_plan(df: DataFrame) -> str:
     Ids are numbered anew, in the order they appear. Wants `METADATA_IN_FULL` in the session. A
     read of a shuffle is followed by what each task reads.
     """
-    return _text(_walk(_executed_plan(df)))
+    return _text(_read(df))
 
 
 def initial_plan(df: DataFrame) -> str:
     """Returns the plan that the query began with, as `canonical_plan` does the final one."""
-    return _text(_walk(_executed_plan(df), initial=True))
-
-
-def _text(nodes: Iterator[tuple[int, Any]]) -> str:
-    lines = ["  " * depth + _line(node) for depth, node in nodes]
-    return canonical("\n".join(line.rstrip() for line in lines))
+    return _text(_read(df, initial=True))
 
 
 def canonical(plan: str) -> str:
@@ -134,87 +136,108 @@ def canonical(plan: str) -> str:
     return IDS.sub(lambda found: found[1] + seen.setdefault(found[0], str(len(seen))), plan)
 
 
-def nodes(df: DataFrame) -> Iterator[tuple[int, Any]]:
+def nodes(df: DataFrame) -> Iterator[tuple[int, Node]]:
     """Yields the depth and node of all that was executed, root first; subqueries too."""
-    return _walk(_executed_plan(df))
+    return _walk(_read(df))
 
 
-def tables(node: Any) -> tuple[str, ...]:
+def tables(node: Node) -> tuple[str, ...]:
     """Returns the tables beneath a node, by file or table name, in plan order."""
-    return _tables(node)
+    named = (_table(leaf) for _, leaf in _walk(node, reused=True))
+    return tuple(name for name in named if name)
 
 
 def is_final(df: DataFrame) -> bool:
     """Has the adaptive plan of this very DataFrame been executed?"""
-    return "isFinalPlan=true" in _executed_plan(df).toString()
+    return "isFinalPlan=true" in df._jdf.queryExecution().executedPlan().toString()
 
 
-def _line(node: Any) -> str:
-    text = str(node.simpleString(MAX_FIELDS))
-    if _class(node) == "AQEShuffleReadExec":
-        text += " " + str(node.partitionSpecs().mkString("|"))
-    return text
+def _read(df: DataFrame, initial: bool = False) -> Node:
+    """Returns the root of what was executed, or of the plan that the query began with."""
+    with COMPILING:
+        reader = _reader(df.sparkSession._sc._gateway)
+    root = df._jdf.queryExecution().executedPlan()
+    found: list[Node] = json.loads(reader.read(root, MAX_FIELDS, initial))
+    for node in found:
+        for key in ("subqueries", "children"):
+            node[key] = [found[place] for place in node[key]]
+        for key in ("plan", "reused"):
+            if key in node:
+                node[key] = found[node[key]]
+    return found[0]
 
 
-def _executed_plan(df: DataFrame) -> Any:
-    return df._jdf.queryExecution().executedPlan()
+@cache
+def _reader(gateway: Any) -> Any:
+    """`PlanNodes.java`, compiled in that JVM."""
+    compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.cook(SOURCE.read_text("utf-8"))
+    return compiler.getClassLoader().loadClass(SOURCE.stem).newInstance()
 
 
-def _walk(
-    node: Any, depth: int = 0, reused: bool = False, initial: bool = False
-) -> Iterator[tuple[int, Any]]:
-    """Yields each node and its depth; those that are computed elsewhere only if ``reused``.
+def _text(root: Node) -> str:
+    lines = ["  " * depth + _line(node) for depth, node in _walk(root)]
+    return canonical("\n".join(line.rstrip() for line in lines))
 
-    Of an adaptive plan the final one, or the ``initial`` one.
-    """
-    name = _class(node)
-    if name == "AdaptiveSparkPlanExec":
-        plan = node.initialPlan() if initial else node.executedPlan()
-        yield from _walk(plan, depth, reused, initial)
+
+def _line(node: Node) -> str:
+    return " ".join([node["text"], *([node["specs"]] if "specs" in node else [])])
+
+
+def _walk(node: Node, depth: int = 0, reused: bool = False) -> Iterator[tuple[int, Node]]:
+    """Yields each node and its depth; those that are computed elsewhere only if ``reused``."""
+    if node["name"] == "AdaptiveSparkPlanExec":
+        yield from _walk(node["plan"], depth, reused)
         return
-    if name not in SKIPPED:
+    if node["name"] not in SKIPPED:
         yield depth, node
         depth += 1
-    for below in (*_items(node.subqueries()), *_below(node, name, reused)):
-        yield from _walk(below, depth, reused, initial)
+    for below in (*node["subqueries"], *_below(node, reused)):
+        yield from _walk(below, depth, reused)
 
 
-def _below(node: Any, name: str, reused: bool) -> Iterator[Any]:
-    if name.endswith("QueryStageExec"):
-        yield node.plan()
-    elif name in ("ReusedExchangeExec", "ReusedSubqueryExec"):
-        if reused:
-            yield node.child()
-    elif name == "InMemoryTableScanExec":
-        yield node.relation().cachedPlan()
-    else:
-        yield from _items(node.children())
+def _below(node: Node, reused: bool) -> list[Node]:
+    if "plan" in node:
+        return [node["plan"]]
+    if "reused" in node:
+        return [node["reused"]] if reused else []
+    return list(node["children"])
 
 
-def _join(node: Any) -> Join:
-    name = _class(node).removesuffix("Exec")
-    build = ""
-    if name in ("ShuffledHashJoin", "BroadcastHashJoin", "BroadcastNestedLoopJoin"):
-        build = f" {node.buildSide().toString()}"
-    kind = "Cross" if name == "CartesianProduct" else node.joinType().toString()
-    skewed = str(node.nodeName()).endswith("(skew=true)")
-    return Join(name + build, kind, _tables(node.left()), _tables(node.right()), skewed)
+def _joins(root: Node) -> list[Join]:
+    return [_join(node) for _, node in _walk(root) if node["name"].endswith(JOINS)]
 
 
-def _specs(node: Any) -> list[str] | None:
+def _join(node: Node) -> Join:
+    strategy = f"{node['name'].removesuffix('Exec')} {node['build']}".rstrip()
+    skewed = node["title"].endswith("(skew=true)")
+    return Join(strategy, node["type"], *(tables(side) for side in node["children"]), skewed)
+
+
+def _specs(node: Node) -> list[str] | None:
     """What the first read below says, through sorts, projections and the like."""
-    name = _class(node)
-    if name == "AQEShuffleReadExec":
-        return [_spec(spec) for spec in _items(node.partitionSpecs())]
-    below = list(_items(node.children()))
+    if "specs" in node:
+        return [_spec(spec) for spec in node["specs"].split("|")]
+    below = node["children"]
     return _specs(below[0]) if len(below) == 1 else None
 
 
-def _spec(spec: Any) -> str:
-    if _class(spec) == "PartialReducerPartitionSpec":
-        return f"{spec.reducerIndex()}[{spec.startMapIndex()},{spec.endMapIndex()})"
-    first, last = spec.startReducerIndex(), spec.endReducerIndex() - 1
-    return str(first) if first == last else f"{first}-{last}"
+def _spec(spec: str) -> str:
+    """A partition's part, or several partitions in a row.
+
+    >>> _spec("PartialReducerPartitionSpec(3,0,2,4711)"), _spec("CoalescedPartitionSpec(3,6,None)")
+    ('3[0,2)', '3-5')
+    """
+    kind, _, numbers = spec.rstrip(")").partition("(")
+    first, second, *more = numbers.split(",")
+    if kind == "PartialReducerPartitionSpec":
+        return f"{first}[{second},{more[0]})"
+    if kind == "PartialMapperPartitionSpec":  # one map task's part of these partitions
+        first, second = second, more[0]
+    elif kind != "CoalescedPartitionSpec":
+        raise ValueError(spec)
+    last = int(second) - 1
+    return first if int(first) == last else f"{first}-{last}"
 
 
 def _parts(specs: list[str] | None) -> dict[int, int]:
@@ -225,27 +248,7 @@ def _parts(specs: list[str] | None) -> dict[int, int]:
     return {partition: len(parts) for partition, parts in found.items()}
 
 
-def _tables(node: Any) -> tuple[str, ...]:
-    named = (_table(leaf) for _, leaf in _walk(node, reused=True))
-    return tuple(name for name in named if name)
-
-
-def _table(node: Any) -> str | None:
-    name = _class(node)
-    if name == "FileSourceScanExec":
-        identifier = node.tableIdentifier()
-        if identifier.isDefined():
-            return str(identifier.get().table())
-        path = node.relation().location().rootPaths().head()
-        return str(path.getName()).removesuffix(".parquet")
-    return str(node.table().name()) if name == "BatchScanExec" else None
-
-
-def _class(node: Any) -> str:
-    return str(node.getClass().getSimpleName())
-
-
-def _items(sequence: Any) -> Iterator[Any]:
-    iterator = sequence.iterator()
-    while iterator.hasNext():
-        yield iterator.next()
+def _table(node: Node) -> str | None:
+    if "path" in node:
+        return str(node["path"]).removesuffix(".parquet")
+    return node.get("table")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import plans
 
@@ -64,19 +64,14 @@ def of(df: DataFrame) -> list[Read]:
     found: list[Read] = []
     under_read = False
     for _, node in plans.nodes(df):
-        name = str(node.getClass().getSimpleName())
-        if name == "AQEShuffleReadExec":
-            specs = str(node.partitionSpecs().mkString("|")).split("|")
-            kind = str(node.stringArgs().mkString(""))
-            found.append(Read(_tables(node.child()), kind, len(specs), tuple(specs)))
-        elif name == "ShuffleQueryStageExec" and not under_read:
-            found.append(Read(_tables(node), "plain", node.shuffle().numPartitions(), ()))
-        under_read = name == "AQEShuffleReadExec"
+        if "specs" in node:
+            specs = tuple(node["specs"].split("|"))
+            (stage,) = node["children"]
+            found.append(Read(plans.tables(stage["plan"]), node["kind"], len(specs), specs))
+        elif "partitions" in node and not under_read:
+            found.append(Read(plans.tables(node["plan"]), "plain", node["partitions"], ()))
+        under_read = "specs" in node
     return found
-
-
-def _tables(stage: Any) -> tuple[str, ...]:
-    return plans.tables(stage.plan())
 
 
 def decide(spark: SparkSession, text: str, name: str = "test", **more: str) -> None:

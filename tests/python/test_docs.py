@@ -146,7 +146,11 @@ def aqepilot_demo_parser():
     return _parser()
 
 
-OTHER_PROGRAMS = {"bench": "bench/__main__.py", "parity": "tests/python/parity.py"}
+OTHER_PROGRAMS = {
+    "bench": "bench/__main__.py",
+    "parity": "tests/python/parity.py",
+    "spark-suites": "tests/spark_suites/__main__.py",
+}
 
 
 def is_understood(program, words):

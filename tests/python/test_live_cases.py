@@ -3,27 +3,64 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 FILES = sorted((Path(__file__).parents[1] / "cases").glob("*.json"))
-CASES = [
-    pytest.param(path.stem, case, id=case["name"])
+CASES = {
+    (path.stem, case["name"]): case
     for path in FILES
     for case in json.loads(path.read_text(encoding="utf-8"))["cases"]
-]
+}
+# A query has a task for each case.
+AT_ONCE = 50
 
 
-@pytest.mark.parametrize(("point", "case"), CASES)
-def test_case(spark: SparkSession, point: str, case: dict[str, Any]) -> None:
-    for key, value in case["settings"].items():
-        spark.conf.set(f"spark.aqepilot.{key}", value)
-    given = {"point": point, "text": case["policy"], "facts": json.dumps(case["facts"])}
-    row = spark.sql("SELECT * FROM aqepilot_decide(:point, :text, :facts)", args=given).head()
-    assert row is not None
+@pytest.fixture(scope="module")
+def told(
+    _spark_context: SparkSession, swallowed_faults: Callable[[], dict[str, int]]
+) -> dict[tuple[str, str], Row]:
+    """What Spark says of each case: cases with the same settings in one session and query."""
+    before = swallowed_faults()
+    found: dict[tuple[str, str], Row] = {}
+    by_settings = groupby(
+        sorted(CASES, key=lambda key: settings(CASES[key])), lambda key: settings(CASES[key])
+    )
+    for of_session, keys in by_settings:
+        spark = _spark_context.newSession()
+        for key, value in of_session:
+            spark.conf.set(f"spark.aqepilot.{key}", value)
+        rest = list(keys)
+        while rest:
+            some, rest = rest[:AT_ONCE], rest[AT_ONCE:]
+            found |= zip(some, decided(spark, some), strict=True)
+    assert swallowed_faults() == before
+    return found
+
+
+def settings(case: dict[str, Any]) -> list[tuple[str, str]]:
+    return sorted(case["settings"].items())
+
+
+def decided(spark: SparkSession, keys: list[tuple[str, str]]) -> list[Row]:
+    selects, args = [], dict[str, str]()
+    for n, key in enumerate(keys):
+        selects.append(f"SELECT {n} AS n, * FROM aqepilot_decide(:point{n}, :text{n}, :facts{n})")
+        case = CASES[key]
+        given = {"point": key[0], "text": case["policy"], "facts": json.dumps(case["facts"])}
+        args |= {f"{name}{n}": value for name, value in given.items()}
+    return sorted(spark.sql(" UNION ALL ".join(selects), args=args).collect(), key=itemgetter("n"))
+
+
+@pytest.mark.parametrize(("point", "name"), [pytest.param(*key, id=key[1]) for key in CASES])
+def test_case(told: dict[tuple[str, str], Row], point: str, name: str) -> None:
+    case, row = CASES[point, name], told[point, name]
     assert (row.answer, row.decision, row.reason) == (
         text(case["answer"]),
         text(case["decision"]),

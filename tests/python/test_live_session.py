@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -135,9 +136,24 @@ def test_what_is_no_answer_is_refused(spark, text):
         aqepilot.use(spark, Policy(name="p", dynamic_join_selection=text))
 
 
+# A client of `remote("local")` looks for the server at 15002, where the other Spark's tests, run at
+# the same time, may have theirs. Spark's own way out, SPARK_TESTING, changes more than the port.
+OWN_PORT = """
+import pyspark.sql.connect.client.core as core
+client = getattr(core, "DefaultChannelBuilder", core.ChannelBuilder)
+client.default_port = staticmethod(lambda: {port})
+"""
+
+
 def run_connect(tmp_path, *words, job=CONNECT):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (tmp_path / "conf").mkdir()
+    defaults = tmp_path / "conf" / "spark-defaults.conf"
+    defaults.write_text(f"spark.connect.grpc.binding.port {port}\n")
     script = tmp_path / "job.py"
-    script.write_text(job)
+    script.write_text(OWN_PORT.format(port=port) + job)
     jar = Path(sys.prefix, "spark-connect.jar")
     if pyspark.__version__.startswith("3.") and not jar.exists():
         pytest.skip("Spark Connect's jar is not in this environment: make env")
@@ -145,6 +161,7 @@ def run_connect(tmp_path, *words, job=CONNECT):
     path = [str(Path(aqepilot.__file__).parents[1]), str(Path(__file__).parent)]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     env |= {"PYTHONPATH": os.pathsep.join(path), "SPARK_LOCAL_IP": "127.0.0.1"}
+    env["SPARK_CONF_DIR"] = str(defaults.parent)
     done = subprocess.run(
         [sys.executable, str(script), *words, *extra],
         cwd=tmp_path,

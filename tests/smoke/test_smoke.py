@@ -97,8 +97,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
     return plain, decided
 
 
-def _submit(folder: Path, settings: dict[str, str], *job_words: str) -> subprocess.Popen[str]:
-    (folder / "job.py").write_text(JOB, encoding="utf-8")
+def _submit(
+    folder: Path, settings: dict[str, str], *job_words: str, job: str = JOB
+) -> subprocess.Popen[str]:
+    (folder / "job.py").write_text(job, encoding="utf-8")
     (folder / "hashing.py").write_text(HASHING, encoding="utf-8")
     home = Path(pyspark.__file__).parent
     settings = {
@@ -128,6 +130,24 @@ def _submit(folder: Path, settings: dict[str, str], *job_words: str) -> subproce
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def test_a_relation_used_twice_gives_its_rows_at_every_order(tmp_path: Path) -> None:
+    """SHARED_RELATIONS_ORDERS=every in the environment tries many more orders."""
+    words = [os.environ.get("SHARED_RELATIONS_ORDERS", "some")]
+    settings = conf.settings([], str(jars.find(pyspark.__version__)))
+    settings |= {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.log.level": "ERROR",
+    }
+    script = Path(__file__).parents[1] / "python" / "shared_relations.py"
+    job = _submit(tmp_path, settings, "found.json", *words, job=script.read_text("utf-8"))
+    output = job.communicate(timeout=1800)[0]
+    assert job.returncode == 0, output[-5000:]
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["wrong"] == []
+    assert "APPLIED" in found["reasons"]
 
 
 def _off(version: str) -> set[str]:

@@ -145,6 +145,11 @@ object JoinSelectionPoint extends DecisionPoint {
           BooleanType,
           "whether there is a condition beside the equality keys"
         ),
+        fact(
+          "condition_can_throw",
+          BooleanType,
+          "whether that condition could throw for some rows, by a division under ANSI, say"
+        ),
         fact("condition", StringType, "the whole join condition, as SQL; null for none"),
         fact(
           "is_null_aware",

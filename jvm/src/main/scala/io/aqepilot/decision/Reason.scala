@@ -98,6 +98,21 @@ object Reason {
     "OVERRULED_TOO_OFTEN",
     "the query adopted too many re-plans that Spark finds dearer: Spark's own costs were compared"
   )
+  val ConditionCanThrow: Reason = Reason(
+    "CONDITION_CAN_THROW",
+    "a condition could throw at run time on rows that Spark's own plan has dropped by then: it is evaluated " +
+      "where Spark has it"
+  )
+  val SharedColumns: Reason = Reason(
+    "SHARED_COLUMNS",
+    "a relation is used twice with the same column ids, which a projection keeps apart: the chain of joins ends " +
+      "there"
+  )
+  val InvalidRewrite: Reason = Reason(
+    "INVALID_REWRITE",
+    "the plan as decided failed the check that it returns the same: the incoming plan was kept; this is a fault " +
+      "of aqepilot, please report it"
+  )
   val PythonRaised: Reason =
     Reason("PYTHON_RAISED", "the Python function raised an exception: counts as null")
   val PythonWrongAnswer: Reason = Reason(
@@ -154,6 +169,9 @@ object Reason {
     DistributionBroken,
     RunTimeDecision,
     CrossProduct,
+    ConditionCanThrow,
+    SharedColumns,
+    InvalidRewrite,
     PythonRaised,
     PythonWrongAnswer,
     PythonDeadline,

@@ -115,6 +115,13 @@ object SelectionLegality {
           if (facts.long("join.key_count").exists(_ > 0)) "the join keys' types cannot be sorted"
           else "the join has no equality keys"
         )
+      case _ if throwsForMore(facts) =>
+        Left(
+          (
+            Reason.ConditionCanThrow,
+            s"$strategy evaluates the whole condition on all pairs of rows, those too whose keys differ"
+          )
+        )
       case _ =>
         sideless(
           joinType == "INNER" || joinType == "CROSS",
@@ -122,6 +129,10 @@ object SelectionLegality {
         )
     }
   }
+
+  /** Without equality keys Spark itself evaluates the condition on all pairs. */
+  private def throwsForMore(facts: FactsRow): Boolean =
+    facts.long("join.key_count").exists(_ > 0) && facts.isTrue("join.condition_can_throw")
 
   private def described(facts: FactsRow): String =
     if (facts.isTrue("join.is_null_aware")) " that is a NOT IN"

@@ -7,6 +7,8 @@ import scala.util.control.ControlThrowable
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.aqepilot.log.DecisionLog
 
+import io.aqepilot.decision.Reason
+
 /** No fault of ours fails a query: whatever a rule throws, `LinkageError` on a vendor's Spark included, the
   * caller goes on with what it had. An interrupt (a cancelled query) and exhausted memory are not ours.
   *
@@ -42,6 +44,12 @@ class FailOpen(count: String => Unit) extends Logging {
       )
     }
     logDebug(s"aqepilot: $what", e)
+  }
+
+  /** Counts a fault of ours that was found before it did harm, and logs it once. */
+  def fault(what: String, message: String): Unit = {
+    count(what)
+    warnOnce(s"$what was left to Spark (${Reason.InvalidRewrite.code}): $message")
   }
 
   /** Logs a warning once in the life of the driver. */

@@ -4,7 +4,7 @@ import java.util.Locale
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.Sessions
-import org.apache.spark.sql.aqepilot.rewrite.{JoinState, JoinStrategy}
+import org.apache.spark.sql.aqepilot.rewrite.{CanThrow, JoinState, JoinStrategy}
 import org.apache.spark.sql.catalyst.expressions.{Expression, RowOrdering}
 import org.apache.spark.sql.catalyst.optimizer.{
   BuildLeft,
@@ -36,9 +36,9 @@ final class SelectionFacts(
     planned: => Option[SparkPlan]
 ) extends JoinSelectionHelper {
 
-  private val (leftKeys, rightKeys, hasCondition) = join match {
-    case ExtractEquiJoinKeys(_, l, r, other, _, _, _, _) => (l, r, other.isDefined)
-    case _                                               => (Nil, Nil, join.condition.isDefined)
+  private val (leftKeys, rightKeys, besideKeys) = join match {
+    case ExtractEquiJoinKeys(_, l, r, other, _, _, _, _) => (l, r, other)
+    case _                                               => (Nil, Nil, join.condition)
   }
 
   private lazy val isNullAware = join match {
@@ -99,7 +99,8 @@ final class SelectionFacts(
     () => QueryFacts.strings(leftKeys.map(_.dataType.sql.toLowerCase(Locale.ROOT))),
     () =>
       leftKeys.nonEmpty && !isSingle && RowOrdering.isOrderable(leftKeys),
-    () => hasCondition,
+    () => besideKeys.isDefined,
+    () => besideKeys.exists(CanThrow(_)),
     () => join.condition.map(c => QueryFacts.string(c.sql)).orNull,
     () => isNullAware,
     () => JoinState.word(state.userHint.leftHint).map(QueryFacts.string).orNull,

@@ -5,7 +5,6 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{
   And,
-  Attribute,
   AttributeSet,
   ExprId,
   Expression,
@@ -14,16 +13,15 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.plans.{Cross, Inner, InnerLike}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, LogicalPlan, Project}
 
-/** Relations that are joined by inner and cross joins without hints, and the conditions among them.
-  *
-  * Joins next to each other are one chain, also through filters and projections that only choose columns.
-  * Outer and semi joins, hints, and conditions that are not deterministic end a chain: what is beyond is one
-  * relation of it.
+/** Relations that are joined by inner and cross joins without hints, and the conditions among them. No two
+  * relations have a column of the same expression id: in one scope it could not be told apart.
   *
   * @param top
   *   the plan that the chain stands for
   * @param relations
   *   in Spark's own order: left to right
+  * @param conditions
+  *   in the order in which Spark comes to them
   */
 final case class JoinChain(
     top: LogicalPlan,
@@ -71,58 +69,21 @@ final case class JoinChain(
   def joined(order: Seq[Int], hint: JoinHint, mark: (Join, Int) => Unit): LogicalPlan = {
     var left = conditions
     var plan = relations(order.head)
+    var before = BitSet(order.head)
     order.tail.foreach { next =>
       val refs = plan.outputSet ++ relations(next).outputSet
       val (here, others) =
         left.partition(c => c.references.subsetOf(refs) && canEvaluateWithinJoin(c))
-      val joinType: InnerLike = if (here.isEmpty) Cross else Inner
+      // Spark refuses an inner join that no condition connects where spark.sql.crossJoin.enabled is false.
+      val joinType: InnerLike = if (connecting(before, next).isEmpty) Cross else Inner
       val join = Join(plan, relations(next), joinType, here.reduceLeftOption(And), hint)
       mark(join, next)
       left = others
+      before += next
       val needed = top.outputSet ++ AttributeSet.fromAttributeSets(left.map(_.references))
       val output = join.output.filter(needed.contains)
       plan = if (output.size < join.output.size) Project(output, join) else join
     }
     if (order.size == relations.size && left.nonEmpty) Filter(left.reduceLeft(And), plan) else plan
   }
-}
-
-object JoinChain extends PredicateHelper {
-
-  def of(plan: LogicalPlan): Option[JoinChain] = plan match {
-    case _: Join | _: Filter | _: Project =>
-      val relations = mutable.ArrayBuffer.empty[LogicalPlan]
-      val conditions = mutable.ArrayBuffer.empty[Expression]
-      flatten(plan, relations, conditions)
-      if (relations.size < 3) None else Some(JoinChain(plan, relations.toSeq, conditions.toSeq))
-    case _ => None
-  }
-
-  private def flatten(
-      plan: LogicalPlan,
-      relations: mutable.Buffer[LogicalPlan],
-      conditions: mutable.Buffer[Expression]
-  ): Unit = plan match {
-    case j @ Join(left, right, _: InnerLike, condition, _) if isFree(j) =>
-      flatten(left, relations, conditions)
-      flatten(right, relations, conditions)
-      conditions ++= condition.toSeq.flatMap(splitConjunctivePredicates)
-    case Filter(condition, child) if condition.deterministic && leadsToJoin(child) =>
-      flatten(child, relations, conditions)
-      conditions ++= splitConjunctivePredicates(condition)
-    case Project(list, child) if list.forall(_.isInstanceOf[Attribute]) && leadsToJoin(child) =>
-      flatten(child, relations, conditions)
-    case relation => relations += relation
-  }
-
-  private def leadsToJoin(plan: LogicalPlan): Boolean = plan match {
-    case j: Join           => isFree(j)
-    case Filter(c, child)  => c.deterministic && leadsToJoin(child)
-    case Project(l, child) => l.forall(_.isInstanceOf[Attribute]) && leadsToJoin(child)
-    case _                 => false
-  }
-
-  private def isFree(join: Join): Boolean =
-    join.joinType.isInstanceOf[InnerLike] && join.hint == JoinHint.NONE &&
-      join.condition.forall(_.deterministic) && !join.isStreaming
 }

@@ -21,7 +21,8 @@ import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure}
   *
   * Hook: after the optimiser's operator rules, before statistics and costs are looked at; once for a query, and
   * once for each subquery that Spark optimises by itself. The output's columns stay as they are and in their
-  * order. Where `spark.sql.cbo.joinReorder.enabled` would order the joins again, an empty hint keeps it away
+  * order. A chain that is ordered is left alone when the rule comes to it again, as it does where Spark applies a
+  * batch twice to see that its rules are idempotent (`spark.testing`). Where `spark.sql.cbo.joinReorder.enabled` would order the joins again, an empty hint keeps it away
   * from those that a policy ordered.
   *
   * A no-op without policies.
@@ -47,7 +48,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
     }
 
   private def reordered(session: Sessions.Classic, set: PolicySet, plan: LogicalPlan): LogicalPlan =
-    JoinChain.of(plan) match {
+    read(session, plan) match {
       case Some(chain) =>
         val inner = chain.relations.map(reordered(session, set, _))
         val isChanged = inner.zip(chain.relations).exists { case (a, b) => a ne b }
@@ -58,6 +59,22 @@ object ReorderJoins extends Rule[LogicalPlan] {
         decided(session, set, now)
       case None => plan.mapChildren(reordered(session, set, _))
     }
+
+  private def read(session: Sessions.Classic, plan: LogicalPlan): Option[JoinChain] = {
+    val (chain, ends) = ChainReader.read(plan)
+    FailOpen("record", ()) {
+      ends.foreach { end =>
+        DecisionRecord.undecided(
+          session,
+          point,
+          end.reason,
+          end.detail,
+          Some(Tables.described(plan))
+        )
+      }
+    }
+    chain
+  }
 
   private def replaced(plan: LogicalPlan, by: Seq[(LogicalPlan, LogicalPlan)]): LogicalPlan =
     by.find(_._1 eq plan).fold(plan.mapChildren(replaced(_, by)))(_._2)
@@ -78,8 +95,11 @@ object ReorderJoins extends Rule[LogicalPlan] {
     )(facts.whole)
     val id = ids.incrementAndGet()
     val order = asked.enforced.map { case (_, o) => o.asInstanceOf[ArrayData].toIntArray().toSeq }
-    record(session, chain, id, asked, executionId)
-    order.fold(chain.top)(ordered(chain, _, id, conf))
+    val plan = order.fold(chain.top)(ordered(chain, _, id, conf))
+    val fault = if (plan eq chain.top) None else PlanIntegrity.fault(chain, plan)
+    fault.foreach(FailOpen.fault(point.name, _))
+    record(session, chain, id, asked, executionId, fault)
+    if (fault.isEmpty) plan else chain.top
   }
 
   private def ordered(
@@ -157,7 +177,8 @@ object ReorderJoins extends Rule[LogicalPlan] {
       chain: JoinChain,
       id: Long,
       asked: Asked,
-      executionId: Option[Long]
+      executionId: Option[Long],
+      fault: Option[String]
   ): Unit = FailOpen("record", ()) {
     def subject = {
       val spark = chain.relations.indices.mkString("[", ",", "]")
@@ -169,6 +190,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
         sparkStrategy = Some(spark)
       )
     }
-    DecisionRecord.write(session, point, executionId, subject, asked)
+    val outcome = if (fault.isEmpty) Reason.Applied else Reason.InvalidRewrite
+    DecisionRecord.write(session, point, executionId, subject, asked, (outcome, fault))
   }
 }

@@ -60,10 +60,14 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
     DecisionRecord.failingOpen(point, plan) {
       lazy val set = PolicySet.of(conf)
       if (!Health.isLive(point) || (set.at(point).isEmpty && !JoinState.anyOverridden)) plan
-      else
-        plan.transformDownWithPruning(_.containsPattern(TreePattern.JOIN)) { case join: Join =>
-          Sessions.active.fold(join)(decide(_, join, set))
-        }
+      else {
+        val decided =
+          plan.transformDownWithPruning(_.containsPattern(TreePattern.JOIN)) { case join: Join =>
+            Sessions.active.fold(join)(decide(_, join, set))
+          }
+        if (PlanIntegrity.differInHintsOnly(plan, decided)) decided
+        else throw new IllegalStateException("more than hints would have changed")
+      }
     }
 
   private def decide(session: Sessions.Classic, join: Join, set: PolicySet): Join = join match {

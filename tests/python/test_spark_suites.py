@@ -1,0 +1,154 @@
+"""Spark's own suites: how their results are compared, and what the ways ask for. None runs here."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from aqepilot import catalog
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path.append(str(TESTS))
+
+from spark_suites import jvm, ledger, outcomes, ways  # noqa: E402
+from spark_suites.ledger import differences, load, stale, unknown  # noqa: E402
+from spark_suites.outcomes import Case, Outcome  # noqa: E402
+
+PASSED, FAILED = Outcome("passed"), Outcome("failed", "5 did not equal 3")
+ONE, TWO = Case("JoinSuite", "one"), Case("JoinSuite", "two")
+LEDGER = """
+[[difference]]
+ways = ["adversarial"]
+kind = "plan shape"
+says = "did not equal"
+why = "it counts the joins of one strategy"
+tests.JoinSuite = ["one"]
+"""
+
+
+def found(before, after, text=LEDGER, way="adversarial"):
+    return differences(way, before, after, load(text), "3.5")
+
+
+def test_a_difference_is_found_and_has_its_entry():
+    (one,) = found({ONE: PASSED, TWO: PASSED}, {ONE: FAILED, TWO: PASSED})
+    assert one.test == ONE
+    assert one.entry is not None
+
+
+def test_a_difference_without_an_entry_is_new():
+    (two,) = found({TWO: PASSED}, {TWO: FAILED})
+    assert two.entry is None
+    (one,) = found({ONE: PASSED}, {ONE: FAILED}, way="recipes")
+    assert one.entry is None
+
+
+def test_another_failure_does_not_hide_behind_an_entry():
+    (one,) = found({ONE: PASSED}, {ONE: Outcome("failed", "Results do not match for query")})
+    assert one.entry is None
+
+
+def test_a_test_that_did_not_come_to_an_end_is_a_difference():
+    (two,) = found({TWO: PASSED}, {})
+    assert (two.outcome.kind, two.entry) == ("absent", None)
+    (two,) = found({TWO: PASSED}, {TWO: Outcome("skipped")})
+    assert two.entry is None
+
+
+def test_a_test_that_fails_in_plain_spark_has_to_be_named():
+    (two,) = found({TWO: FAILED}, {TWO: FAILED}, way=ways.PLAIN)
+    assert two.entry is None
+    assert found({TWO: FAILED}, {TWO: FAILED}) == []
+
+
+def test_an_entry_is_stale_when_its_test_passes_again():
+    entries = load(LEDGER)
+    assert stale("adversarial", [], {ONE: PASSED}, entries, "3.5") == entries
+    differ = found({ONE: PASSED}, {ONE: FAILED})
+    assert stale("adversarial", differ, {ONE: FAILED}, entries, "3.5") == []
+    assert stale("recipes", [], {ONE: PASSED}, entries, "3.5") == []
+    flaky = load(LEDGER + 'flaky = "a race"\n')
+    assert stale("adversarial", [], {ONE: PASSED}, flaky, "3.5") == []
+
+
+def test_an_entry_of_a_test_that_does_not_exist_is_found():
+    entries = load(LEDGER)
+    assert unknown({TWO: PASSED}, {"JoinSuite"}, entries, "3.5") == entries
+    assert unknown({TWO: PASSED}, set(), entries, "3.5") == []
+    of_another = load(LEDGER + 'sparks = ["4.2"]\n')
+    assert unknown({TWO: PASSED}, {"JoinSuite"}, of_another, "3.5") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"plan shape"', '"answer"'),
+        ('"adversarial"', '"adverserial"'),
+        ('why = "it counts the joins of one strategy"', 'why = ""'),
+        ('why = "it counts the joins of one strategy"', ""),
+        ('"did not equal"', '"("'),
+        ('["one"]', '["one", "one"]'),
+    ],
+)
+def test_a_ledger_that_is_wrong_is_refused(old, new):
+    assert old in LEDGER
+    with pytest.raises((ValueError, re.error)):
+        load(LEDGER.replace(old, new))
+
+
+def test_outcomes_are_read_from_junit_files(tmp_path):
+    (tmp_path / "xml").mkdir()
+    (tmp_path / "xml" / "TEST-x.xml").write_text(
+        '<testsuite><testcase classname="org.apache.spark.sql.JoinSuite" name="one"/>'
+        '<testcase classname="org.apache.spark.sql.JoinSuite" name="two">'
+        '<failure message="5 did not equal 3" type="Bad"/></testcase>'
+        '<testcase classname="org.apache.spark.sql.JoinSuite" name="three"><skipped/></testcase>'
+        "</testsuite>"
+    )
+    assert outcomes.read(tmp_path) == {
+        ONE: PASSED,
+        TWO: Outcome("failed", "Bad: 5 did not equal 3"),
+        Case("JoinSuite", "three"): Outcome("skipped"),
+    }
+
+
+def test_counters_are_summed_over_contexts(tmp_path):
+    (tmp_path / "counters").mkdir()
+    for app, errors in (("local-1", 0), ("local-2", 3)):
+        file = tmp_path / "counters" / f"{app}.driver.aqepilot.errors.csv"
+        file.write_text(f"t,count\n1,0\n2,{errors}\n")
+    assert outcomes.counters(tmp_path) == {"errors": 3, "contexts": 2}
+
+
+def test_messages_of_two_runs_are_alike():
+    first = outcomes.plainly("key#12L at /a/b/tmp/x-1 plan_id=345")
+    assert first == outcomes.plainly("key#7 at /c/tmp/y-2 plan_id=99")
+
+
+def test_the_ledger_is_good():
+    entries = load(ledger.LEDGER.read_text("utf-8"))
+    assert {entry.kind for entry in entries} <= {*ledger.KINDS}
+
+
+def test_words_reach_java_as_they_are():
+    assert jvm.quoted('a\n"b"\\') == '"a\\n\\"b\\"\\\\"'
+
+
+@pytest.mark.parametrize("way", ["recipes", "adversarial"])
+def test_policies_of_a_way_decide_at_every_point_and_bind(spark, way):
+    settings = ways.WAYS[way](spark.version[:3])
+    texts = {
+        key.rpartition(".")[2]: text
+        for key, text in settings.items()
+        if key.startswith("spark.aqepilot.policy.")
+    }
+    assert set(texts) == set(catalog.point_names())
+    for point, text in texts.items():
+        problems = spark.sql("SELECT * FROM aqepilot_check(:p, :t)", args={"p": point, "t": text})
+        assert problems.collect() == [], text
+
+
+def test_plain_spark_has_nothing_of_ours():
+    assert ways.WAYS[ways.PLAIN]("3.5") == {}
+    assert set(ways.WAYS["no policy"]("3.5")) == {"spark.sql.extensions"}

@@ -1,0 +1,103 @@
+"""`make test`: parts side by side, what they printed, and what is told of their tests."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "test_all.py"
+# `smoke-b` ends when `smoke-a` runs beside it, and the other way round. sbt's parts leave a file
+# while they run.
+MAKEFILE = """
+SBT = test ! -e sbt && touch sbt && sleep 0.5 && rm sbt
+env wheel install:
+	@echo this is $@
+jars test-jvm:
+	@$(SBT)
+lint-scala:
+	@$(SBT) && exit $(LINT)
+smoke-a smoke-b:
+	@touch $@.runs; for i in $$(seq 100); do \
+	test -e smoke-a.runs -a -e smoke-b.runs && exit; sleep 0.1; done; exit 1
+test-python:
+	@printf '%s' '$(CASES)' > target/junit/$@.xml; exit $(TESTS)
+"""
+CASES = """<testsuites><testsuite>
+<testcase classname="tests.python.test_x" name="test_good" time="1.5"/>
+<testcase classname="tests.python.test_x" name="test_skipped" time="0"><skipped/></testcase>
+<testcase classname="tests.python.test_y" name="test_bad" time="70.25"><failure/></testcase>
+<testcase classname="tests.python.test_y" name="test_bad" time="0.75"><error/></testcase>
+</testsuite></testsuites>""".replace("\n", "")
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+
+    def go(*parts, **variables):
+        words = {"CASES": CASES.replace("<failure/>", "").replace("<error/>", "")} | variables
+        told = {"LINT": "0", "TESTS": "0"} | words
+        return subprocess.run(
+            [sys.executable, str(TOOL), *parts],
+            cwd=tmp_path,
+            env=os.environ | told,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return go
+
+
+def test_parts_run_side_by_side_and_their_tests_are_counted(run):
+    if (os.cpu_count() or 1) < 2:
+        pytest.skip("one core runs one part at a time")
+    done = run("env", "jars", "wheel", "install", "smoke-a", "smoke-b", "test-python")
+    assert done.returncode == 0, done.stdout + done.stderr
+    # Two tests of one file, one of them skipped; a part without tests counts as one.
+    assert done.stdout.splitlines()[-1] == "8 passed, 0 failed"
+    assert "==== make install: passed in 0 s" in done.stdout
+    assert "this is install\n" in done.stdout
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["71.0", "1", "test-python:", "test_y"] in lines
+    assert ["71.0", "test-python:", "test_y:", "test_bad"] in lines
+
+
+def test_one_sbt_runs_at_a_time(run):
+    done = run("env", "jars", "lint-scala", "test-jvm")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_failed_test_and_a_failed_part_without_tests_are_told(run):
+    done = run(
+        "env",
+        "jars",
+        "wheel",
+        "install",
+        "test-python",
+        "lint-scala",
+        TESTS="1",
+        LINT="1",
+        CASES=CASES,
+    )
+    assert done.returncode == 1
+    assert "  test-python: test_y: test_bad\n" in done.stdout
+    assert "make test failed in: test-python, lint-scala." in done.stdout
+    assert done.stdout.splitlines()[-1] == "5 passed, 2 failed"
+
+
+def test_what_needs_a_failed_part_is_not_run(run, tmp_path):
+    (tmp_path / "Makefile").write_text("env:\n\texit 1\n")
+    done = run("env", "jars", "wheel", "install", "smoke-a")
+    assert done.returncode == 1
+    assert done.stdout.count("not run") == 4
+    assert done.stdout.splitlines()[-1] == "0 passed, 5 failed"
+
+
+def test_a_part_that_died_while_it_wrote_its_file_has_failed(run):
+    done = run("test-python", TESTS="2", CASES=CASES[:90])
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "0 passed, 1 failed"
