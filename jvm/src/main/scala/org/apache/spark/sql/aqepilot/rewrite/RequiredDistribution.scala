@@ -7,8 +7,6 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AQEUtils
 import org.apache.spark.sql.execution.exchange.EnsureRequirements
 
-import io.aqepilot.decision.Need
-
 /** Keeps how the user wants the query's output distributed (`join.repartition(20, "k")`), for the rules that
   * follow in the same thread: AQE knows it, but does not tell injected rules, and a plan that is rewritten
   * without it can lose the user's number of partitions.
@@ -19,14 +17,6 @@ import io.aqepilot.decision.Need
   * Source: `AdaptiveSparkPlanExec.requiredDistribution`.
   */
 object RequiredDistribution extends Rule[SparkPlan] {
-
-  /** 3.5.0 lacks the hook. */
-  val needs: Seq[Need] = Seq(
-    Need(
-      "org.apache.spark.sql.SparkSessionExtensions",
-      Some("injectQueryPostPlannerStrategyRule")
-    )
-  )
 
   private val ofThread = new ThreadLocal[Option[Distribution]] {
     override def initialValue(): Option[Distribution] = None

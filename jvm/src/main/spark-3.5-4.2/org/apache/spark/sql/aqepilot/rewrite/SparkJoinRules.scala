@@ -10,19 +10,12 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.{DynamicJoinSelection, ShuffleQueryStageExec}
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.Need
-
 /** Spark's own run-time join rules in 3.5 to 4.2.
   *
   * 4.3 took DynamicJoinSelection apart: the demotion of broadcasts is a rule of its own, and the preference
   * for a shuffled hash join moved from a hint (PREFER_SHUFFLE_HASH, gone there) to the physical plan.
   */
 object SparkJoinRules {
-
-  val needs: Seq[Need] = Seq(
-    Need("org.apache.spark.sql.execution.adaptive.DynamicJoinSelection"),
-    Need("org.apache.spark.sql.catalyst.plans.logical.PREFER_SHUFFLE_HASH$")
-  )
 
   /** Gives hints to joins, by the sizes of their finished sides. */
   def rule: Rule[LogicalPlan] = DynamicJoinSelection
