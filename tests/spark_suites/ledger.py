@@ -18,7 +18,11 @@ else:
 
 LEDGER = Path(__file__).with_name("ledger.toml")
 # What a difference is about. No answer and no error may differ: there is no kind for these.
-KINDS = ("plan shape", "metrics", "test setting", "plain")
+KINDS = ("plan shape", "metrics", "printed plan", "test setting", "plain")
+# These are about asserts of a test; one about rows or an error would be a fault of ours.
+ASSERTS = ("plan shape", "metrics")
+ASSERT = re.compile(r"^(class )?[\w.]*(TestFailedException|AssertionError): ")
+ROWS_OR_ERROR = re.compile(r"[Rr]esults? (do|did) not match|[Ee]xpected exception|was thrown")
 
 
 class Entry(NamedTuple):
@@ -41,6 +45,16 @@ class Entry(NamedTuple):
     says: str
     why: str
     flaky: str | None = None
+
+    def explains(self, outcome: Outcome) -> bool:
+        """Whether the outcome is the one that the entry is about."""
+        if self.kind in ASSERTS and (
+            outcome.kind != FAILED
+            or not ASSERT.match(outcome.message)
+            or ROWS_OR_ERROR.search(outcome.message)
+        ):
+            return False
+        return re.search(self.says, outcome.message, re.DOTALL) is not None
 
     def concerns(self, way: str, minor: str) -> bool:
         return way in self.ways and (not self.sparks or minor in self.sparks)
@@ -117,7 +131,7 @@ def differences(
         before, after = plain.get(test, NONE), other.get(test, NONE)
         if (after.kind == FAILED) if way == PLAIN else (before.kind != after.kind):
             entry = by_test.get(test)
-            fits = entry is not None and re.search(entry.says, after.message, re.DOTALL)
+            fits = entry is not None and entry.explains(after)
             found.append(Found(way, test, before, after, entry if fits else None))
     return found
 
