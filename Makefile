@@ -45,7 +45,7 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-all test-jvm test-python fuzz parity spark-suites smoke jar-matrix demo bench lint lint-python lint-scala format docs catalog clean
+.PHONY: help check env jars wheel install test test-all test-jvm test-python fuzz mutants parity spark-suites smoke jar-matrix demo bench lint lint-python lint-scala format docs catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -134,6 +134,9 @@ test-python-%: .envs/spark-%/.installed
 
 fuzz: .envs/spark-$(PATCH)/.installed ## random queries and decisions against plain Spark; N=10000 examples, SEED=1 to repeat
 	$(call with_spark,$(PATCH)) FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) python $(PYTEST) -o faulthandler_timeout=0 tests/python/test_live_fuzz.py
+
+mutants: .envs/tools/.ready $(FULL:%=.envs/spark-%/.ready) ## faults planted in a copy of the sources, and the examples that the fuzz takes to find them; ARGS="name --spark 3.5"
+	$(TOOLS)/python tools/mutants.py $(ARGS)
 
 smoke: $(SMOKE:%=smoke-%) ## a policy under spark-submit on the other minors and the oldest patches
 

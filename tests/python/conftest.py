@@ -35,8 +35,14 @@ def spark_jar() -> Path:
 
 
 @pytest.fixture(scope="session")
+def context_settings() -> dict[str, str]:
+    """Settings of a test file that is run alone and wants a context of its own."""
+    return {}
+
+
+@pytest.fixture(scope="session")
 def _spark_context(
-    spark_jar: Path, tmp_path_factory: pytest.TempPathFactory
+    spark_jar: Path, tmp_path_factory: pytest.TempPathFactory, context_settings: dict[str, str]
 ) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
     settings = (
@@ -53,6 +59,7 @@ def _spark_context(
             "spark.aqepilot.python.deadline": "20s",
             "spark.sql.session.timeZone": "UTC",
         }
+        | context_settings
     )
     builder = SparkSession.builder.master("local[2]").appName("aqepilot-tests")
     for key, value in settings.items():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from fuzz_drawing import MAX_ROWS, Draw, Relation, kept, one_in, one_of
-from fuzz_joins import equality, selective
+from fuzz_joins import condition
 from fuzz_relations import relations
 from fuzz_tables import Profile
 
@@ -103,10 +103,8 @@ def _joins(draw: Draw, left: Relation, sources: Sequence[Relation]) -> Relation:
             text, profile = "", left.profile
         return Relation(f"{left.sql}.select({names}){text}", profile, both)
     how = one_of(draw, HOW)
-    on, rows = equality(draw, left, right)
-    if rows.rows > MAX_ROWS:
-        on, rows = selective(left, right), left.profile
-    if "k" in both and on.startswith("a.k = b.k") and one_in(draw, 2):
+    on, rows = condition(draw, left, right, has_keys=True)
+    if "k" in both and on.startswith("a.k = b.k") and "hash" not in on and one_in(draw, 2):
         return _using(left, right, how, rows)
     names = dict.fromkeys(left.columns, "a")
     if "semi" in how or "anti" in how:

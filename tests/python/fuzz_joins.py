@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hypothesis import strategies as st
 
 from fuzz_drawing import (
@@ -47,46 +49,47 @@ CONDITIONS = [
 THROWING = [" AND 60 / b.n >= a.n", " AND CAST(substr(b.j, 2) AS INT) < a.n", " AND a.n % b.k = 0"]
 UNEQUAL = ["a.k < b.k", "a.n + 3 > b.n", "a.k = b.k OR a.j = b.j", "a.x <> b.x", "true"]
 TYPES = [
-    *["JOIN"] * 4,
+    *["JOIN"] * 6,
     *["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"],
     *["LEFT SEMI JOIN", "LEFT ANTI JOIN"],
 ]
 
 
-def equality(draw: Draw[int], left: Relation, right: Relation) -> tuple[str, Profile]:
-    """Draws a condition that has keys, and about what it finds."""
+def condition(
+    draw: Draw[int], left: Relation, right: Relation, *, has_keys: bool = False
+) -> tuple[str, Profile]:
+    """Draws what `a` and `b` are joined on, now and then without keys, and about what it finds.
+
+    What would find too much finds a part of it, whatever the rows have in common.
+    """
     texts = fitting(EQUALITIES, a=left.columns, b=right.columns)
-    rows = left.profile.times(right.profile)
-    if not texts:
+    all_pairs = left.profile.scaled(right.profile.rows)
+    if one_in(draw, 12) and all_pairs.rows <= MAX_ROWS and not has_keys:
+        return one_of(draw, fitting(UNEQUAL, a=left.columns, b=right.columns)), all_pairs
+    if texts:
+        on = one_of(draw, texts)
+        rows = left.profile.times(right.profile)
+        if "<=>" not in on:
+            rows = rows._replace(null=0)
+        if "a.k = b.k" not in on and rows.rows < all_pairs.rows / 6:
+            rows = all_pairs.scaled(1 / 6)
+    else:
         one, other = one_of(draw, left.columns), one_of(draw, right.columns)
         on = f"pmod(hash(a.{one}), 7) = pmod(hash(b.{other}), 7)"
-        return on, left.profile.scaled(right.profile.rows / 7)
-    on = one_of(draw, texts)
-    if "<=>" not in on:
-        rows = rows._replace(null=0)
-    further = THROWING if one_in(draw, 25) else CONDITIONS
+        rows = all_pairs.scaled(1 / 7)
+    if rows.rows > MAX_ROWS:
+        parts = math.ceil(4 * rows.rows / MAX_ROWS)
+        return f"{on} AND {_part(left, right, parts)}", rows.scaled(1 / parts)
     if not one_in(draw, 3):
+        further = THROWING if one_in(draw, 16) else CONDITIONS
         on += one_of(draw, fitting(["", *further], a=left.columns, b=right.columns))
     return on, rows
 
 
-def _condition(draw: Draw[int], left: Relation, right: Relation) -> tuple[str, Profile]:
-    """Draws a condition: now and then one without keys; what keeps the rows few if it must."""
-    on, rows = equality(draw, left, right)
-    if one_in(draw, 12) and left.profile.rows * right.profile.rows <= MAX_ROWS:
-        on = one_of(draw, fitting(UNEQUAL, a=left.columns, b=right.columns))
-        rows = left.profile.scaled(right.profile.rows)
-    if rows.rows > MAX_ROWS:
-        return selective(left, right), left.profile
-    return on, rows
-
-
-def selective(left: Relation, right: Relation) -> str:
-    both = [c for c in ("k", "n", "j") if c in left.columns and c in right.columns]
-    if len(both) > 1:
-        return " AND ".join(f"a.{c} = b.{c}" for c in both)
-    one, other = left.columns[-1], right.columns[-1]
-    return f"a.{(both or [one])[0]} = b.{(both or [other])[0]} AND hash(a.{one}, b.{other}) % 9 = 0"
+def _part(left: Relation, right: Relation, parts: int) -> str:
+    """A condition that one of so many pairs of rows meets."""
+    columns = [f"a.{c}" for c in left.columns[:3]] + [f"b.{c}" for c in right.columns[:3]]
+    return f"pmod(hash({', '.join(columns)}), {parts}) = 0"
 
 
 @st.composite
@@ -97,7 +100,7 @@ def joins(draw: Draw, one: Relations, other: Relations) -> Relation:
     kind = one_of(draw, TYPES)
     if one_in(draw, 8) and "k" in left.columns and "k" in right.columns:
         return _using(draw, left, right, kind)
-    on, rows = _condition(draw, left, right)
+    on, rows = condition(draw, left, right)
     if "SEMI" in kind or "ANTI" in kind:
         names = {"a": left.columns}
         rows = left.profile
@@ -118,8 +121,9 @@ def _using(draw: Draw[int], left: Relation, right: Relation, kind: str) -> Relat
     rows = left.profile.times(right.profile)._replace(null=0)
     key, more = "USING (k)", ""
     if rows.rows > MAX_ROWS:
-        key, rows = f"ON {selective(left, right)}", left.profile
-        more = "a."
+        parts = math.ceil(4 * rows.rows / MAX_ROWS)
+        key, more = f"ON a.k = b.k AND {_part(left, right, parts)}", "a."
+        rows = rows.scaled(1 / parts)
     names = {"a": tuple(c for c in left.columns if c != "k")}
     if "SEMI" in kind or "ANTI" in kind:
         rows = left.profile
@@ -157,7 +161,7 @@ def chains(draw: Draw, leaf: Relations, one: Relations) -> Relation:
     for i, (name, relation) in enumerate(zip(names[1:], relations[1:], strict=True)):
         to = draw(st.integers(0, i))
         joined = relations[to]._replace(profile=rows)
-        on, rows = _condition(draw, joined, relation)
+        on, rows = condition(draw, joined, relation)
         conditions.append(on.replace("a.", f"{names[to]}.").replace("b.", f"{name}."))
     columns, texts = _output(
         draw, {name: relation.columns for name, relation in zip(names, relations, strict=True)}
@@ -170,7 +174,7 @@ def chains(draw: Draw, leaf: Relations, one: Relations) -> Relation:
     else:
         text = listed[0]
         for table, on in zip(listed[1:], conditions, strict=True):
-            kind = one_of(draw, TYPES[4:7]) if one_in(draw, 7) else "JOIN"
+            kind = one_of(draw, TYPES[6:9]) if one_in(draw, 7) else "JOIN"
             text += f" {kind} {table} ON {on}"
         rows = rows.plus(relations[0].profile)
     return Relation(f"(SELECT {hint}{texts} FROM {text})", rows, columns)

@@ -25,6 +25,7 @@ _ALWAYS = {
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxMetadataStringLength": "100",
     "spark.sql.maxPlanStringLength": "1000",
+    "spark.sql.debug.maxToStringFields": "1",
     "spark.sql.cartesianProductExec.buffer.in.memory.threshold": "64",
     # What absurd answers are refused by, and tests need not wait for.
     "spark.aqepilot.guard.max_partitions": "60",
@@ -138,17 +139,15 @@ _SPLITS = [
 ]
 _REVERSED = "transform(chain.relations, r -> chain.num_relations - 1 - r.position)"
 _ROTATED = "transform(chain.relations, r -> CAST(pmod(r.position + 1, chain.num_relations) AS INT))"
+_SWAPPED = "transform(chain.relations, r -> if(r.position < 2, 1 - r.position, r.position))"
 POINTS = {
     "join_reorder": Answers(
         ["candidate.position", "candidate.tables", "joined.num_relations", "chain.num_relations"],
         [
-            *("double(candidate.position)", "-double(candidate.position)", "0D", "1D", "NULL"),
-            *("double(pmod(hash(candidate.tables), 7))", "double(candidate.size_in_bytes)"),
-            *(
-                "-double(candidate.size_in_bytes)",
-                "double('NaN')",
-                "double(candidate.filter_count)",
-            ),
+            *["-double(candidate.position)", "double(pmod(hash(candidate.tables), 7))"] * 2,
+            *["double(pmod(candidate.position + 2, chain.num_relations))"] * 2,
+            *("double(candidate.size_in_bytes)", "-double(candidate.size_in_bytes)"),
+            *("double(candidate.filter_count)", "0D", "NULL", "double('NaN')"),
         ],
         {},
     ),
@@ -234,16 +233,24 @@ POINTS = {
 
 
 @st.composite
-def policies(draw: st.DrawFn) -> dict[str, str]:
+def texts(draw: st.DrawFn) -> dict[str, list[str]]:
+    """Draws texts for each point, of which sets of policies take some: to compile one takes longer
+    than to plan a small query.
+    """
+    return {point: [draw(_texts(point)), draw(_texts(point))] for point in POINTS}
+
+
+@st.composite
+def policies(draw: st.DrawFn, of: dict[str, list[str]]) -> dict[str, str]:
     """Draws one or two policies for all decision points, as settings."""
     drawn = {}
     names = draw(st.sampled_from([["first"], ["first", "second"], ["second", "first"]]))
     for name, point in itertools.product(names, POINTS):
-        if len(names) == 1 or draw(st.booleans()):
-            drawn[f"spark.aqepilot.policy.{name}.{point}"] = draw(_texts(point))
+        if draw(st.integers(0, 5 if len(names) == 1 else 1)):
+            drawn[f"spark.aqepilot.policy.{name}.{point}"] = one_of(draw, of[point])
     named = [name for name in names if any(f".{name}." in key for key in drawn)]
     for name in named:
-        mode = draw(st.sampled_from(["", "", "", "", "enforce", "shadow"]))
+        mode = draw(st.sampled_from(["", "", "", "", "", "", "enforce", "shadow"]))
         if mode:
             drawn[f"spark.aqepilot.policy.{name}.mode"] = mode
     drawn["spark.aqepilot.policies"] = ",".join(named)
@@ -259,7 +266,7 @@ def _texts(draw: st.DrawFn, point: str) -> str:
         # Whole orders: an answer of another type, asked for once.
         facts = ["chain.num_relations", "chain.conditions"]
         answers = st.sampled_from(
-            [_REVERSED, _ROTATED, "array(1, 0, 2)", "CAST(NULL AS ARRAY<INT>)"]
+            [_REVERSED, _REVERSED, _ROTATED, _ROTATED, _SWAPPED, "CAST(NULL AS ARRAY<INT>)"]
         )
     if fields:
         # The same in each branch, whose types must agree.

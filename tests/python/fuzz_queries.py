@@ -52,11 +52,10 @@ def queries(draw: Draw) -> Query:
     ctes: list[str] = []
     named: list[Relation] = []
     for number in range(one_of(draw, [0, 0, 0, 1, 1, 1, 1, 2, 2, 3])):
-        known = sources + named * max(1, len(sources) // 8)
-        found = draw(_definitions(known, number, tables, ctes))
+        found = draw(_definitions(_mixed(sources, named), number, tables, ctes))
         steps += found[0]
         named.append(found[1])
-    known = sources + named * max(1, len(sources) // 4)
+    known = _mixed(sources, named)
     action = one_of(draw, ACTIONS)
     partitions = one_of(draw, [3, 5]) if action == "partitions" else 0
     if not ctes and one_in(draw, 4):
@@ -78,6 +77,11 @@ def queries(draw: Draw) -> Query:
         result = f'spark.sql("{with_ctes}{sql}")'
     steps.append(f"result = {result}")
     return Query(tuple(steps), action, is_ordered and action != "write", partitions)
+
+
+def _mixed(sources: list[Relation], named: list[Relation]) -> list[Relation]:
+    """Half of what is read has a name, if anything has."""
+    return sources + named * (len(sources) // len(named)) if named else sources
 
 
 @st.composite

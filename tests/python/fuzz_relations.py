@@ -37,9 +37,9 @@ def relations(sources: Sequence[Relation], depth: int) -> Relations:
     below = st.deferred(lambda: relations(sources, depth - 1))
     return weighted(
         {
-            joins(below, leaf): 8,
+            joins(below, leaf): 9,
             joins(below, below): 3,
-            chains(leaf, below): 5,
+            chains(leaf, below): 8,
             laterals(below, leaf): 1,
             _filters(below): 1,
             _subquery_filters(below, leaf): 3,
@@ -145,8 +145,11 @@ def _scalars(draw: Draw, below: Relations, inner: Relations) -> Relation:
 
 # What may be called by another column's name.
 RENAMED = {
-    "k": ["a.k", "CAST(a.n AS INT) AS k", "a.k + 1 AS k", "py(a.k) AS k", "coalesce(a.k, 2) AS k"],
-    "n": ["a.n", "CAST(a.k AS BIGINT) AS n", "a.n * 2 AS n", "a.n AS n", "pandas_py(a.n) AS n"],
+    "k": [
+        *["a.k", "CAST(a.n AS INT) AS k", "a.k + 1 AS k", "coalesce(a.k, 2) AS k"] * 3,
+        "py(a.k) AS k",
+    ],
+    "n": [*["a.n", "CAST(a.k AS BIGINT) AS n", "a.n * 2 AS n"] * 4, "pandas_py(a.n) AS n"],
     "j": ["a.j", "concat('s', a.k) AS j", "upper(a.j) AS j", "concat(a.j, a.n) AS j"],
     "x": ["a.x", "-a.x AS x", "CAST(a.k AS DOUBLE) AS x"],
 }

@@ -24,6 +24,9 @@ N = int(os.environ.get("FUZZ_N", "300"))
 # The test suite runs the same examples each time.
 SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
 
+# More than the test suite runs.
+SHORT = 1000
+
 # Who only wants to know how long it takes to find something needs no small example of it.
 IS_SHRUNK = os.environ.get("FUZZ_SHRINK", "1") == "1"
 PHASES = (Phase.generate, Phase.shrink) if IS_SHRUNK else (Phase.generate,)
@@ -33,6 +36,11 @@ MOST_SECONDS = 600
 
 # The least number of decisions applied to one example, on average: about half of what is usual.
 FLOORS = dict.fromkeys(fuzz_policies.POINTS, 0.3) | {"skew_join": 0.08, "join_reorder": 0.1}
+
+
+@pytest.fixture(scope="session")
+def context_settings() -> dict[str, str]:
+    return fuzzing.LONG if N > SHORT else {}
 
 
 @pytest.fixture(scope="module")
