@@ -61,7 +61,8 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
     } yield readsOf(read, group)
   }
 
-  def isValid(result: SparkPlan): Boolean = ValidateRequirements.validate(result, required)
+  def isValid(result: SparkPlan): Boolean =
+    ValidateRequirements.validate(result, required) && UsersRepartitions.areKept(plan, result)
 
   /** A minimum that is the group's own holds for it alone: Spark's is one for all groups of the stage, which
     * share it by size.

@@ -7,11 +7,10 @@ import java.util.concurrent.atomic.AtomicLong
 import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
 import org.apache.spark.sql.aqepilot.facts.{QueryFacts, ShuffleGroupFacts}
 import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
-import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
-import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ValidateRequirements}
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 
 import io.aqepilot.decision.{Reason, ShufflePartitionsPoint}
 
@@ -130,16 +129,16 @@ object SetShufflePartitions extends Rule[SparkPlan] {
   }
 
   private def validated(plan: SparkPlan, changes: Seq[Change]): (Seq[Change], Seq[Change]) =
-    if (changes.isEmpty || isLegal(changed(plan, changes))) (changes, Nil)
+    if (changes.isEmpty || isLegal(plan, changed(plan, changes))) (changes, Nil)
     else
       changes.foldLeft((Seq.empty[Change], Seq.empty[Change])) { case ((legal, illegal), c) =>
-        if (isLegal(changed(plan, legal :+ c))) (legal :+ c, illegal) else (legal, illegal :+ c)
+        if (isLegal(plan, changed(plan, legal :+ c))) (legal :+ c, illegal)
+        else (legal, illegal :+ c)
       }
 
-  private def isLegal(plan: SparkPlan): Boolean = ValidateRequirements.validate(
-    plan,
-    RequiredDistribution.current.getOrElse(UnspecifiedDistribution)
-  )
+  private def isLegal(before: SparkPlan, plan: SparkPlan): Boolean =
+    RequiredDistribution.isKept(before, plan) &&
+      UsersRepartitions.needless(before, plan).isEmpty
 
   private def changed(plan: SparkPlan, changes: Seq[Change]): SparkPlan = {
     val numbers = new IdentityHashMap[SparkPlan, Change]()
