@@ -25,7 +25,7 @@ final private case class AskedShuffles(id: Long, asked: Asked) {
   * started come back with Spark's number. Answers are remembered until a fact changes. A group of which a
   * shuffle is started keeps its number: Spark would shuffle anew what has fewer partitions than its default,
   * and that is taken back. Each changed plan is validated with the user's own distribution; an illegal group
-  * keeps Spark's number and leaves the others theirs.
+  * keeps Spark's number and leaves the others theirs. A number that another extension's rule gave stays.
   *
   * A no-op without policies, and for shuffles that the user numbered.
   */
@@ -66,7 +66,16 @@ object SetShufflePartitions extends Rule[SparkPlan] {
     val groups = ShuffleGroups.of(plan).filterNot(_.isFixed)
     if (groups.isEmpty) plan
     else {
-      val changes = groups.flatMap(change(session, set, _))
+      val (others, changes) =
+        groups.flatMap(change(session, set, _)).partition(c => isOthers(session, c.group))
+      others.foreach(
+        _.record(
+          (
+            Reason.OtherExtension,
+            Some("the shuffles do not have the number that Spark gives to its own")
+          )
+        )
+      )
       val (legal, illegal) = validated(plan, changes)
       legal.foreach(_.record((Reason.Applied, None)))
       illegal.foreach(
@@ -80,6 +89,13 @@ object SetShufflePartitions extends Rule[SparkPlan] {
       changed(plan, legal)
     }
   }
+
+  /** Whether another extension's rule has given the group its numbers: Spark's own shuffles that are not started
+    * have the session's.
+    */
+  private def isOthers(session: Sessions.Classic, group: ShuffleGroup): Boolean =
+    group.started.isEmpty && OtherRules.prepareStages(session) &&
+      group.numbers.exists(_ != session.sessionState.conf.numShufflePartitions)
 
   private def change(
       session: Sessions.Classic,
