@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   PREFER_SHUFFLE_HASH
 }
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{DynamicJoinSelection, ShuffleQueryStageExec}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -26,6 +27,9 @@ object SparkJoinRules {
       left: Option[ShuffleQueryStageExec],
       right: Option[ShuffleQueryStageExec]
   ): Option[String] = None
+
+  /** A prepared plan with its sort-merge joins converted as Spark's rule would: as it is. */
+  def convert(plan: SparkPlan): SparkPlan = plan
 
   /** The hint that stands for PREFER_SHUFFLE_HASH on a join with these hints otherwise. */
   def preferShuffleHash(join: Join, conf: SQLConf): Option[JoinStrategyHint] =

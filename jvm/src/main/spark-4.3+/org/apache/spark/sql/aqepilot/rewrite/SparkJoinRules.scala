@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   SHUFFLE_HASH
 }
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{
   ConvertSortMergeJoinToShuffledHashJoin,
   DemoteBroadcastHashJoin,
@@ -54,6 +55,10 @@ object SparkJoinRules extends JoinSelectionHelper {
           }.getOrElse("NONE")
       }
     }
+
+  /** A prepared plan with its sort-merge joins converted as Spark's rule would. */
+  def convert(plan: SparkPlan): SparkPlan =
+    ConvertSortMergeJoinToShuffledHashJoin(RequiredDistribution.ensureRequirements)(plan)
 
   private def keys(join: Join) = join match {
     case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>
