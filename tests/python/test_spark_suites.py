@@ -61,6 +61,16 @@ def test_no_other_failure_rows_or_error_hide_behind_an_entry(message):
     assert one.entry is None
 
 
+def test_rows_in_another_order_are_told_from_other_rows():
+    ordered = LEDGER.replace("plan shape", "order").replace("did not equal", "do not match")
+    results = "a.TestFailedException: Results do not match [x] == Results == ![1,a] [2,b] ![2,b] "
+    (one,) = found({ONE: PASSED}, {ONE: Outcome("failed", results + "[1,a]")}, ordered)
+    assert one.entry is not None
+    for rows in ("[1,b]", "", "[1,a] [1,a]"):
+        (one,) = found({ONE: PASSED}, {ONE: Outcome("failed", results + rows)}, ordered)
+        assert one.entry is None
+
+
 def test_a_test_that_is_absent_or_skipped_does_not_hide_behind_an_entry():
     anything = LEDGER.replace('"did not equal"', '""')
     for outcome in (outcomes.NONE, Outcome("skipped")):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spark_suites import outcomes
 from spark_suites.outcomes import FAILED, NONE, Case, Outcome
 from spark_suites.ways import PLAIN, WAYS
 
@@ -18,10 +19,13 @@ else:
 
 LEDGER = Path(__file__).with_name("ledger.toml")
 # What a difference is about. No answer and no error may differ: there is no kind for these.
-KINDS = ("plan shape", "metrics", "printed plan", "test setting", "plain")
+KINDS = ("plan shape", "metrics", "order", "printed plan", "test setting", "plain")
 # These are about asserts of a test; one about rows or an error would be a fault of ours.
 ASSERTS = ("plan shape", "metrics")
-ASSERT = re.compile(r"^(class )?[\w.]*(TestFailedException|AssertionError): ")
+# A test that takes the first of the operators that it looks for fails on an empty list.
+ASSERT = re.compile(
+    r"^(class )?[\w.]*(TestFailedException|AssertionError|NoSuchElementException: next on empty)\b"
+)
 ROWS_OR_ERROR = re.compile(r"[Rr]esults? (do|did) not match|[Ee]xpected exception|was thrown")
 
 
@@ -53,6 +57,8 @@ class Entry(NamedTuple):
             or not ASSERT.match(outcome.message)
             or ROWS_OR_ERROR.search(outcome.message)
         ):
+            return False
+        if self.kind == "order" and not outcomes.has_same_rows(outcome.message):
             return False
         return re.search(self.says, outcome.message, re.DOTALL) is not None
 
