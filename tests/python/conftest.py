@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 import little
 import plans
+import scala_objects
 import skewed
 import submitting
 import tpch as tpch_data
@@ -82,8 +83,9 @@ def _no_fault_was_swallowed(request: pytest.FixtureRequest) -> Iterator[None]:
     if "_spark_context" not in request.fixturenames:
         yield
         return
-    jvm: Any = request.getfixturevalue("_spark_context")._jvm
-    log = jvm.org.apache.spark.sql.aqepilot.log.DecisionLog
+    log = scala_objects.get(
+        request.getfixturevalue("_spark_context"), "org.apache.spark.sql.aqepilot.log.DecisionLog"
+    )
 
     def faults() -> dict[str, int]:
         counters = log.getActive().get().counters()
