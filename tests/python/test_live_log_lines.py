@@ -27,7 +27,8 @@ for name in told:
 spark.range(0, 2000, 1, 4).selectExpr("id % 200 AS k", "id AS n").createOrReplaceTempView("a")
 spark.range(0, 400, 1, 2).selectExpr("id % 200 AS k", "id % 30 AS j").createOrReplaceTempView("b")
 spark.range(0, 30, 1, 2).selectExpr("id AS j", "id AS x").createOrReplaceTempView("c")
-def run(texts):
+def run(texts, adaptive):
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     spark.conf.unset("spark.aqepilot.policies")
     for point, text in texts.items():
         spark.conf.set(f"spark.aqepilot.policy.test.{point}", text)
@@ -40,10 +41,11 @@ def run(texts):
         spark._jsc.sc().listenerBus().waitUntilEmpty()
     log.info("BEGIN null")
 for name, texts in sets.items():
-    run(texts)
-    log.info(f"SET {json.dumps(name)}")
-    run(texts)
-    log.info("SET null")
+    for adaptive in False, True:
+        run(texts, adaptive)
+        log.info(f"SET {json.dumps([name, adaptive])}")
+        run(texts, adaptive)
+        log.info("SET null")
     if texts:
         asked = spark.sql("SELECT DISTINCT point FROM aqepilot_decisions()").collect()
         print("ASKED", json.dumps([name, [row.point for row in asked]]))
@@ -65,7 +67,6 @@ QUERIES = (
     "GROUP BY k",
     "SELECT * FROM a WHERE k NOT IN (SELECT k FROM b WHERE j < 7)",
 )
-HINT = re.compile("[Hh]int")
 # Spark's own on what is compiled or dropped from memory, and on which stages run at a moment.
 ELSEWHERE = re.compile(
     r"(CodeGenerator|ContextCleaner|BlockManager\w*|MemoryStore|mark): "
@@ -74,17 +75,21 @@ ELSEWHERE = re.compile(
 LINE = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|WARN|ERROR) ([\w.$]+): (.*)$")
 
 
-def lines(log: str) -> Iterator[tuple[str, str, tuple[str, str, str]]]:
-    """Yields each line's policy set, query and level, logger and text, numbers as 0."""
+Lines = Counter[tuple[str, str, str, str]]
+
+
+def lines(log: str) -> Iterator[tuple[tuple[str, bool], tuple[str, str, str, str]]]:
+    """Yields each line's policy set, and query, level, logger and text, numbers as 0."""
     name = query = None
     for found in filter(None, map(LINE.match, log.splitlines())):
         level, logger, text = found.groups()
         if text.startswith("SET "):
             name = json.loads(text.removeprefix("SET "))
+            name = name and tuple(name)
         elif text.startswith("BEGIN "):
             query = json.loads(text.removeprefix("BEGIN "))
         elif name and query and not ELSEWHERE.match(f"{logger}: {text}"):
-            yield name, query, (level, logger, re.sub(r"\d+(\.\d+)?", "0", text))
+            yield name, (query, level, logger, re.sub(r"\d+(\.\d+)?", "0", text))
 
 
 def test_each_query_logs_what_plain_spark_logs(spark_submit: Submit) -> None:
@@ -115,16 +120,27 @@ def test_each_query_logs_what_plain_spark_logs(spark_submit: Submit) -> None:
     )
     assert set(asked["null"]) == set(asked["recipes"]) == set(texts), done.stderr[-3000:]
 
-    logged: dict[str, Counter[tuple[str, str, str, str]]] = {name: Counter() for name in sets}
-    for name, query, line in lines(done.stderr):
-        logged[name][(query, *line)] += 1
-    plain = logged["plain"]
-    hints = Counter({line: n for line, n in plain.items() if HINT.search(line[3])})
-    assert len({query for query, *_ in hints}) >= 6
-    assert any(n > 1 for n in hints.values())
+    logged = {(name, adaptive): Lines() for name in sets for adaptive in (False, True)}
+    for which, line in lines(done.stderr):
+        logged[which][line] += 1
 
-    def warned(lines: Counter[tuple[str, str, str, str]]) -> Counter[tuple[str, str, str, str]]:
-        return Counter({line: n for line, n in lines.items() if line[1] != "INFO"})
+    def some(pattern: str, which: Lines) -> Lines:
+        return Lines(
+            {line: n for line, n in which.items() if re.search(pattern, " ".join(line[1:]))}
+        )
 
-    assert logged["null"] - plain == plain - logged["null"] == Counter()
-    assert warned(logged["recipes"]) == warned(plain)
+    plain = logged["plain", False]
+    assert len({query for query, *_ in some("WARN.*[Hh]int", plain)}) >= 6
+    assert logged["null", False] - plain == plain - logged["null", False] == Lines()
+    assert some("^WARN", logged["recipes", False]) == some("^WARN", plain)
+    # How often an adaptive query is planned depends on which stages end together: what was said
+    # twice as often shows all the same.
+    plain = some("WARN.*[Hh]int", logged["plain", True])
+    assert sum(plain.values()) > len(plain) >= 6
+    for name in "null", "recipes":
+        hints = some("WARN.*[Hh]int", logged[name, True])
+        assert set(hints) == set(plain)
+        assert sum(hints.values()) < 1.5 * sum(plain.values()), name
+    assert {line[1:] for line in logged["null", True]} == {
+        line[1:] for line in logged["plain", True]
+    }

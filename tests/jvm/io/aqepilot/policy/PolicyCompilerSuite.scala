@@ -60,7 +60,6 @@ class PolicyCompilerSuite extends AnyFunSuite with SampleFacts {
       Some(1),
       Some(26)
     ),
-    (":parameter", FunctionNotAllowed, Some(1), Some(1)),
     (
       "aggregate(side.bytes_by_partition_id, '', (all, b) -> concat(all, all, 'x'))",
       FunctionNotAllowed,

@@ -64,7 +64,7 @@ final private[policy] class TextCheck(facts: StructType) {
       case _ if isNamedLater(e) =>
         refuse(
           FunctionNotAllowed,
-          "Facts and functions are written by their names, without IDENTIFIER(...) or parameters.",
+          "Write the names of facts and functions as they are, without IDENTIFIER(...).",
           at
         )
       case _ =>
@@ -79,11 +79,12 @@ final private[policy] class TextCheck(facts: StructType) {
     }
   }
 
-  /** Whether only the analyser will tell what a part stands for: `IDENTIFIER('repeat')(...)`, `:parameter` and
-    * whatever a Spark adds to them.
+  /** Whether only the analyser will tell what a part stands for: `IDENTIFIER('repeat')(...)`, and whatever a
+    * Spark adds to that. A parameter (`:p`) stands for nothing.
     */
   private def isNamedLater(e: Expression): Boolean =
-    e.getClass.getName.startsWith("org.apache.spark.sql.catalyst.analysis.")
+    e.getClass.getName.startsWith("org.apache.spark.sql.catalyst.analysis.") &&
+      !e.getClass.getName.endsWith("Parameter")
 
   private def checkFact(name: Seq[String], variables: Set[String], at: Origin): Unit = {
     val path = name.mkString(".")

@@ -7,7 +7,7 @@ import org.apache.spark.sql.aqepilot.Sessions
 import org.apache.spark.sql.aqepilot.facts.JoinSide
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.{HintErrorHandler, Join}
-import org.apache.spark.sql.execution.{SparkPlan, SparkPlanner}
+import org.apache.spark.sql.execution.{SparkPlan, SparkPlanner, SparkStrategy}
 import org.apache.spark.sql.execution.joins.{
   BroadcastHashJoinExec,
   BroadcastNestedLoopJoinExec,
@@ -56,10 +56,18 @@ object JoinStrategy {
     * It says nothing of hints that it cannot follow: of the user's hints Spark's planner says it, once, when it
     * plans the join. The strategy takes its hint error handler from the settings when it is made.
     */
-  def plannedBySpark(session: Sessions.Classic, join: Join): Seq[SparkPlan] = {
-    val planner = new SparkPlanner(session, new ExperimentalMethods)
-    val strategy = SQLConf.withExistingConf(Unheard)(planner.JoinSelection)
-    strategy(join)
+  def plannedBySpark(session: Sessions.Classic, join: Join): Seq[SparkPlan] =
+    new SilentPlanner(session).joinSelection(join)
+
+  private class SilentPlanner(of: Sessions.Classic)
+      extends SparkPlanner(of, new ExperimentalMethods) {
+    private var isReady = false
+
+    /** The session's own from 4.0 on, and the thread's before. */
+    override def conf: SQLConf = if (isReady) super.conf else Unheard
+
+    val joinSelection: SparkStrategy = JoinSelection
+    isReady = true
   }
 
   private object Unheard extends SQLConf {
