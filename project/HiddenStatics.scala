@@ -19,13 +19,17 @@ object HiddenStatics {
 
   private val fromSql = {
     val boxed = Seq("Boolean", "Byte", "Short", "Integer", "Long", "Float", "Double", "String")
-    ("\\((" + ("[ZBSIJFD]" +: boxed.map("Ljava/lang/" + _ + ";")).mkString("|") + ")*\\).*").r.pattern
+    ("\\((" + ("[ZBSIJFD]" +: boxed.map(
+      "Ljava/lang/" + _ + ";"
+    )).mkString("|") + ")*\\).*").r.pattern
   }
 
   /** The files of a jar with their paths there, classes among them changed into copies below a folder. */
   def apply(jar: Seq[(File, String)], folder: File): Seq[(File, String)] = {
     IO.delete(folder)
-    val classes = jar.collect { case (file, path) if path.endsWith(".class") => path -> read(IO.readBytes(file)) }.toMap
+    val classes = jar.collect {
+      case (file, path) if path.endsWith(".class") => path -> read(IO.readBytes(file))
+    }.toMap
     val called = classes.values.flatMap(c => c.calls.filter(_.owner != c.name)).toSet
     jar.map { case (file, path) =>
       val hidden = classes.get(path).toSeq.flatMap(_.flags).filter { case (m, _) =>
@@ -61,14 +65,14 @@ object HiddenStatics {
     var i = 1
     while (i < size) {
       in.readUnsignedByte() match {
-        case 1                 => texts(i) = in.readUTF()
-        case 7                 => names(i) = in.readUnsignedShort()
-        case 10 | 11           => methods += in.readUnsignedShort() -> in.readUnsignedShort()
-        case 12                => pairs(i) = in.readUnsignedShort() -> in.readUnsignedShort()
-        case 5 | 6             => skip(8); i += 1 // takes two places
+        case 1                   => texts(i) = in.readUTF()
+        case 7                   => names(i) = in.readUnsignedShort()
+        case 10 | 11             => methods += in.readUnsignedShort() -> in.readUnsignedShort()
+        case 12                  => pairs(i) = in.readUnsignedShort() -> in.readUnsignedShort()
+        case 5 | 6               => skip(8); i += 1 // takes two places
         case 3 | 4 | 9 | 17 | 18 => skip(4)
-        case 15                => skip(3)
-        case 8 | 16 | 19 | 20  => skip(2)
+        case 15                  => skip(3)
+        case 8 | 16 | 19 | 20    => skip(2)
       }
       i += 1
     }

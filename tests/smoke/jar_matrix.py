@@ -50,6 +50,8 @@ def outcome(python: Path, jar: Path) -> str:
         text=True,
     ).stdout.strip()
     settings = {
+        "spark.master": "local[1]",
+        "spark.driver.memory": "700m",
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "4",
@@ -62,8 +64,7 @@ def outcome(python: Path, jar: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "job.py").write_text(JOB, encoding="utf-8")
         job = subprocess.run(
-            [f"{home}/bin/spark-submit", "--master", "local[1]", "--driver-memory", "700m"]
-            + ["--jars", str(jar), *words, "job.py", "found.json"],
+            [f"{home}/bin/spark-submit", "--jars", str(jar), *words, "job.py", "found.json"],
             cwd=folder,
             env=os.environ
             | {
