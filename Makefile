@@ -45,7 +45,7 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-all test-jvm test-python fuzz mutants parity spark-suites smoke demo bench lint lint-python lint-scala format docs catalog clean
+.PHONY: help check env jars wheel install test test-all test-jvm test-python fuzz mutants parity spark-suites smoke jar-matrix demo bench lint lint-python lint-scala format docs catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -129,7 +129,12 @@ test-jvm: target/jars.stamp ## ScalaTest on 3.5 (Scala 2.12 and 2.13) and 4.3
 
 test-python: $(FULL:%=test-python-%) ## pytest on the newest 3.5 and 4.3
 
-test-python-%: .envs/spark-%/.installed
+# The JVMs of the tests start in half the time with it.
+.PRECIOUS: .envs/spark-%/spark-classes.jsa
+.envs/spark-%/spark-classes.jsa: .envs/spark-%/.ready
+	$(call with_spark,$*) PYTHONPATH=python python tests/python/class_archive.py
+
+test-python-%: .envs/spark-%/.installed .envs/spark-%/spark-classes.jsa
 	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/python aqepilot)
 
 fuzz: .envs/spark-$(PATCH)/.installed ## random queries and decisions against plain Spark; N=10000 examples, SEED=1 to repeat
@@ -142,6 +147,9 @@ smoke: $(SMOKE:%=smoke-%) ## a policy under spark-submit on the other minors and
 
 smoke-%: .envs/spark-%/.installed
 	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/smoke)
+
+jar-matrix: jars env ## every jar on every Spark: no query fails, and one that does not fit says so
+	$(TOOLS)/python tests/smoke/jar_matrix.py .envs python/aqepilot/jars
 
 $(if $(PATCH),,$(error SPARK=$(SPARK) is not in $(TABLE): use one of $(sort $(NEWEST) $(SMOKE))))
 ONE_SPARK := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $$5!="jvm")-$(VERSION).jar .envs/spark-$(PATCH)/.ready

@@ -55,6 +55,8 @@ def settingsOf(row: SparkRow): Seq[Setting[_]] = Seq(
     IO.copyFile(root / "python/aqepilot/worker.py", file)
     Seq(file)
   }.taskValue,
+  Compile / packageBin / mappings :=
+    HiddenStatics((Compile / packageBin / mappings).value, target.value / "hidden-statics"),
   jar := {
     val built = (Compile / packageBin).value
     val folder = root / "python/aqepilot/jars"

@@ -86,14 +86,15 @@ def _python_functions() -> Any:
 
     SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
-    found = jvm.io.aqepilot.python.PythonFunctions
+    # The Scala object itself: a static method could be called from SQL, by java_method.
+    found = getattr(jvm.io.aqepilot.python, "PythonFunctions$")
     if not isinstance(found, JavaClass):
         message = (
             "the driver's aqepilot jar knows no Python functions: it is not the one that came with "
             "this Python package (`aqepilot jar` prints its path)."
         )
         raise NotLiveError(Problem("JAR_WITHOUT_PYTHON", message))
-    return found
+    return getattr(found, "MODULE$")
 
 
 def _path() -> str:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 import little
 import plans
+import scala_objects
 import skewed
 import submitting
 import tpch as tpch_data
@@ -86,8 +87,7 @@ def spark(_spark_context: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def swallowed_faults(_spark_context: SparkSession) -> Callable[[], dict[str, int]]:
     """``swallowed_faults()``: how many faults of ours failed no query, so far, by their place."""
-    jvm: Any = _spark_context._jvm
-    log = jvm.org.apache.spark.sql.aqepilot.log.DecisionLog
+    log = scala_objects.get(_spark_context, "org.apache.spark.sql.aqepilot.log.DecisionLog")
 
     def faults() -> dict[str, int]:
         # Each counter by itself would be four round trips.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import scala_objects
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,8 +97,6 @@ def text(function: str, module: str = "functions") -> str:
 
 def allow(spark: SparkSession, function: str, folder: Path, module: str = "functions") -> str:
     """Lets the sessions of this driver use a function of a module there; returns its text."""
-    jvm: Any = spark._jvm
-    jvm.io.aqepilot.python.PythonFunctions.allow(
-        text(function, module), str(folder), sys.executable
-    )
+    functions = scala_objects.get(spark, "io.aqepilot.python.PythonFunctions")
+    functions.allow(text(function, module), str(folder), sys.executable)
     return text(function, module)

@@ -24,13 +24,21 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.warehouse.dir": "spark-warehouse",
 }
+# Spark's classes, loaded and verified before; `make` has class_archive.py write it. Where a class
+# path begins with another folder, the JVM does without it.
+ARCHIVE = Path(sys.prefix, "spark-classes.jsa")
+COMPILED_ONCE = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+SHORT_JVM = COMPILED_ONCE + (
+    f' "-XX:SharedArchiveFile={ARCHIVE}" -Xlog:cds*=off'
+    if ARCHIVE.is_file() and ARCHIVE.stat().st_size
+    else ""
+)
 # Else much of the time goes into compiling what runs a few times, into keeping and counting
 # hundreds of queries for Spark's UI, and into zeroing and collecting buffers for many more rows
 # than these: a page alone, one or more for each sort, hash table and aggregation, is 16 MB by
 # default.
 QUICK = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-    " -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": SHORT_JVM,
     "spark.buffer.pageSize": "256k",
     "spark.shuffle.file.buffer": "4k",
     "spark.sql.parquet.columnarReaderBatchSize": "512",
@@ -172,14 +180,30 @@ def prepared(
         *words(conf or {}),
         *(str(job), *job_words),
     ]
-    environment = {
-        **{k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))},
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
+    more = {
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "NO_COLOR": "1",
         "TERM": "dumb",
         **(env or {}),
     }
-    return command, environment
+    return command, environment(**more)
+
+
+def environment(short: bool = False, **more: str) -> dict[str, str]:
+    """Returns the environment for a process that starts the running pyspark's Spark.
+
+    Args:
+        short: Makes a JVM that works for some seconds only start faster; a job's settings can, too.
+        more: Added to it.
+    """
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
+    return {
+        **kept,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        # Of the JVM that puts the command line of the other one together.
+        "SPARK_LAUNCHER_OPTS": COMPILED_ONCE,
+        **({"SPARK_SUBMIT_OPTS": SHORT_JVM} if short else {}),
+        **more,
+    }

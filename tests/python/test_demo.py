@@ -8,18 +8,24 @@ from pathlib import Path
 import pyspark
 import pytest
 
+import submitting
 from aqepilot import demo
 from aqepilot.demo import eventlog, screen, sparks
 from aqepilot.errors import AqePilotError
 
-NEVER_BROADCAST = ("--conf", "spark.sql.autoBroadcastJoinThreshold=-1")
+WORDS = submitting.words(
+    {
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.driver.extraJavaOptions": submitting.SHORT_JVM,
+    }
+)
 
 
 def test_demo_shows_both_joins_and_the_decision(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     picture = tmp_path / "demo.svg"
-    words = ["--scale", "0.01", "--data", str(tmp_path), "--svg", str(picture), *NEVER_BROADCAST]
+    words = ["--scale", "0.01", "--data", str(tmp_path), "--svg", str(picture), *WORDS]
     assert demo.main(words) == 0
     shown = capsys.readouterr().out
     assert pyspark.__version__ in shown

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from click.testing import CliRunner
 
+import compiled
 from aqepilot.cli import main
 
 OTHER = """
@@ -62,20 +58,8 @@ print("FOUND", json.dumps({
 
 @pytest.fixture(scope="module")
 def platform_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Another extension, compiled by the Scala compiler that pyspark carries."""
-    folder = tmp_path_factory.mktemp("platform")
-    (folder / "Extension.scala").write_text(OTHER)
-    (folder / "classes").mkdir()
-    spark = Path(pyspark.__file__).parent / "jars"
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java") or "java"
-    command = [java, "-Xss4m", "-cp", f"{spark}/*", "scala.tools.nsc.Main", "-usejavacp"]
-    subprocess.run([*command, "-d", "classes", "Extension.scala"], cwd=folder, check=True)
-    jar = folder / "platform.jar"
-    with zipfile.ZipFile(jar, "w") as archive:
-        for file in (folder / "classes").rglob("*.class"):
-            archive.write(file, file.relative_to(folder / "classes"))
-    return jar
+    """Another extension."""
+    return compiled.jar(tmp_path_factory.mktemp("platform"), OTHER)
 
 
 @pytest.mark.parametrize("ours_first", [False, True], ids=["platform first", "ours first"])

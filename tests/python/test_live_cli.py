@@ -1,7 +1,6 @@
 """The command line against a real spark-submit."""
 
 import json
-import os
 import shlex
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ import pyspark
 import pytest
 
 import aqepilot
+import submitting
 from aqepilot import Policy, conf, jars
 
 POINT = "dynamic_join_selection"
@@ -23,17 +23,11 @@ TEXT = (
 
 
 def aqepilot_command(*words, cwd=None):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
-    env |= {
-        "PYTHONPATH": str(Path(aqepilot.__file__).parents[1]),
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-    }
+    path = str(Path(aqepilot.__file__).parents[1])
     return subprocess.run(
         [sys.executable, "-m", "aqepilot", *map(str, words)],
         cwd=cwd,
-        env=env,
+        env=submitting.environment(short=True, PYTHONPATH=path),
         capture_output=True,
         text=True,
         timeout=180,

@@ -16,6 +16,7 @@ import five_points
 import little
 import plans
 import policies
+import scala_objects
 from conftest import Submit
 from plans import Executed
 from rows import assert_same_rows
@@ -209,7 +210,7 @@ def test_ten_thousand_evaluations_with_lambda_functions(spark: SparkSession) -> 
             "other": {"bytes_by_partition_id": others},
         }
         cases.append((json.dumps(facts), ",".join(answer)))
-    rehearsal = spark._jvm.org.apache.spark.sql.aqepilot.Rehearsal
+    rehearsal = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.Rehearsal")
 
     def ask(seed: int) -> list[str]:
         dice = random.Random(seed)

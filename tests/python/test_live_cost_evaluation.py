@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import little
 import policies
+import scala_objects
 from aqepilot import recipes
 from plans import Executed
 from rows import assert_same_rows
@@ -235,7 +236,7 @@ def test_a_forced_skew_join_comes_before_all_costs(
         plan = df._jdf.queryExecution().executedPlan().executedPlan()
         while plan.getClass().getSimpleName() != "SortMergeJoinExec":
             plan = plan.children().head()
-        states = spark._jvm.org.apache.spark.sql.aqepilot.rewrite.JoinState
+        states = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.rewrite.JoinState")
         states.of(plan).get().force()
         after = executed(df)
         assert [j.skewed for j in after.joins] == [True]
@@ -254,9 +255,10 @@ def test_re_plans_that_spark_finds_dearer_are_adopted_64_times(
         df._jdf.queryExecution().sparkPlan()
         for df in (spark.range(9), spark.range(9).repartition(3))
     )
-    rewrite = spark._jvm.org.apache.spark.sql.aqepilot.rewrite
+    name = "org.apache.spark.sql.aqepilot.rewrite.PolicyCostEvaluator"
+    assert scala_objects.get(spark, name).MaxOverruled() == 64
+    rewrite: Any = spark._jvm.org.apache.spark.sql.aqepilot.rewrite
     evaluator = rewrite.PolicyCostEvaluator(spark._jsc.sc().conf())
-    assert rewrite.PolicyCostEvaluator.MaxOverruled() == 64
 
     def adopted(i: int, current: Any, candidate: Any) -> bool:
         spark.conf.set("spark.sql.shuffle.partitions", i + 1)  # a fact, so that it is asked anew

@@ -12,6 +12,7 @@ import pytest
 
 import aqepilot
 import little
+import submitting
 from aqepilot import NotLiveError, Policy, PolicyError
 
 POINT = "dynamic_join_selection"
@@ -159,9 +160,9 @@ def run_connect(tmp_path, *words, job=CONNECT):
         pytest.skip("Spark Connect's jar is not in this environment: make env")
     extra = [str(jar)] if jar.exists() else []
     path = [str(Path(aqepilot.__file__).parents[1]), str(Path(__file__).parent)]
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
-    env |= {"PYTHONPATH": os.pathsep.join(path), "SPARK_LOCAL_IP": "127.0.0.1"}
-    env["SPARK_CONF_DIR"] = str(defaults.parent)
+    env = submitting.environment(
+        short=True, PYTHONPATH=os.pathsep.join(path), SPARK_CONF_DIR=str(defaults.parent)
+    )
     done = subprocess.run(
         [sys.executable, str(script), *words, *extra],
         cwd=tmp_path,

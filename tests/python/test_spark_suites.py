@@ -15,7 +15,10 @@ from spark_suites import jvm, ledger, outcomes, ways  # noqa: E402
 from spark_suites.ledger import differences, load, stale, unknown  # noqa: E402
 from spark_suites.outcomes import Case, Outcome  # noqa: E402
 
-PASSED, FAILED = Outcome("passed"), Outcome("failed", "5 did not equal 3")
+PASSED, FAILED = (
+    Outcome("passed"),
+    Outcome("failed", "a.TestFailedException: 5 did not equal 3"),
+)
 ONE, TWO = Case("JoinSuite", "one"), Case("JoinSuite", "two")
 LEDGER = """
 [[difference]]
@@ -44,9 +47,35 @@ def test_a_difference_without_an_entry_is_new():
     assert one.entry is None
 
 
-def test_another_failure_does_not_hide_behind_an_entry():
-    (one,) = found({ONE: PASSED}, {ONE: Outcome("failed", "Results do not match for query")})
+@pytest.mark.parametrize(
+    "message",
+    [
+        "a.TestFailedException: 5 was empty",
+        "a.TestFailedException: Results do not match: 5 did not equal 3",
+        "a.TestFailedException: Expected exception, 5 did not equal 3",
+        "class org.SparkException: 5 did not equal 3",
+    ],
+)
+def test_no_other_failure_rows_or_error_hide_behind_an_entry(message):
+    (one,) = found({ONE: PASSED}, {ONE: Outcome("failed", message)})
     assert one.entry is None
+
+
+def test_rows_in_another_order_are_told_from_other_rows():
+    ordered = LEDGER.replace("plan shape", "order").replace("did not equal", "do not match")
+    results = "a.TestFailedException: Results do not match [x] == Results == ![1,a] [2,b] ![2,b] "
+    (one,) = found({ONE: PASSED}, {ONE: Outcome("failed", results + "[1,a]")}, ordered)
+    assert one.entry is not None
+    for rows in ("[1,b]", "", "[1,a] [1,a]"):
+        (one,) = found({ONE: PASSED}, {ONE: Outcome("failed", results + rows)}, ordered)
+        assert one.entry is None
+
+
+def test_a_test_that_is_absent_or_skipped_does_not_hide_behind_an_entry():
+    anything = LEDGER.replace('"did not equal"', '""')
+    for outcome in (outcomes.NONE, Outcome("skipped")):
+        (one,) = found({ONE: PASSED}, {ONE: outcome}, anything)
+        assert one.entry is None
 
 
 def test_a_test_that_did_not_come_to_an_end_is_a_difference():

@@ -133,7 +133,7 @@ def _judge(
     for run in runs:
         console.print(_counted(run.way, run.counters), highlight=False)
     for problem in problems:
-        console.print(escape(problem), style="red", highlight=False)
+        console.print(escape(problem), style="red", highlight=False, soft_wrap=True)
     return 1 if problems else 0
 
 

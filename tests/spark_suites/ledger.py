@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spark_suites import outcomes
 from spark_suites.outcomes import FAILED, NONE, Case, Outcome
 from spark_suites.ways import PLAIN, WAYS
 
@@ -18,7 +19,14 @@ else:
 
 LEDGER = Path(__file__).with_name("ledger.toml")
 # What a difference is about. No answer and no error may differ: there is no kind for these.
-KINDS = ("plan shape", "metrics", "test setting", "plain")
+KINDS = ("plan shape", "metrics", "order", "printed plan", "test setting", "plain")
+# These are about asserts of a test; one about rows or an error would be a fault of ours.
+ASSERTS = ("plan shape", "metrics")
+# A test that takes the first of the operators that it looks for fails on an empty list.
+ASSERT = re.compile(
+    r"^(class )?[\w.]*(TestFailedException|AssertionError|NoSuchElementException: next on empty)\b"
+)
+ROWS_OR_ERROR = re.compile(r"[Rr]esults? (do|did) not match|[Ee]xpected exception|was thrown")
 
 
 class Entry(NamedTuple):
@@ -41,6 +49,18 @@ class Entry(NamedTuple):
     says: str
     why: str
     flaky: str | None = None
+
+    def explains(self, outcome: Outcome) -> bool:
+        """Whether the outcome is the one that the entry is about."""
+        if self.kind in ASSERTS and (
+            outcome.kind != FAILED
+            or not ASSERT.match(outcome.message)
+            or ROWS_OR_ERROR.search(outcome.message)
+        ):
+            return False
+        if self.kind == "order" and not outcomes.has_same_rows(outcome.message):
+            return False
+        return re.search(self.says, outcome.message, re.DOTALL) is not None
 
     def concerns(self, way: str, minor: str) -> bool:
         return way in self.ways and (not self.sparks or minor in self.sparks)
@@ -117,7 +137,7 @@ def differences(
         before, after = plain.get(test, NONE), other.get(test, NONE)
         if (after.kind == FAILED) if way == PLAIN else (before.kind != after.kind):
             entry = by_test.get(test)
-            fits = entry is not None and re.search(entry.says, after.message, re.DOTALL)
+            fits = entry is not None and entry.explains(after)
             found.append(Found(way, test, before, after, entry if fits else None))
     return found
 

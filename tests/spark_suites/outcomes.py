@@ -66,6 +66,12 @@ def plainly(message: str) -> str:
     return re.sub(r"\S*/(tmp|warehouse)\S*", "<file>", message)
 
 
+def has_same_rows(message: str) -> bool:
+    """Whether the two columns of rows that Spark's QueryTest prints differ in their order only."""
+    rows = re.findall(r"\[[^\[\]]*\]", message.rpartition("== Results ==")[2])
+    return bool(rows) and sorted(rows[::2]) == sorted(rows[1::2])
+
+
 def counters(folder: Path) -> Counter[str]:
     """Returns aqepilot's counters, summed over the run's SparkContexts; `contexts` counts these."""
     found: Counter[str] = Counter()

@@ -35,6 +35,21 @@ class CompiledPolicySuite extends AnyFunSuite with SampleFacts {
     assert(policy.eval(row(5)).map(_.toString) == Right("2.0"))
   }
 
+  /** Fifty strings that grow twentyfold, six times: gigabytes out of `from`. */
+  private def fillsMemory(from: String) =
+    (1 to 6).foldLeft(Seq.fill(50)(from).mkString("array(", ", ", ")")) { (inner, _) =>
+      s"transform($inner, s -> concat(${Seq.fill(20)("s").mkString(", ")}))"
+    } + "[0]"
+
+  test("a policy that fills the memory fails, and the next one works") {
+    assert(failure(fillsMemory("join.type")).contains("memory"))
+    // Constants are evaluated when the text is compiled.
+    val grown = (1 to 7).foldLeft("'a'")((inner, _) => s"replace($inner, 'a', '${"a" * 20}')")
+    val error = refused(s"IF(length($grown) > side.max_bytes, 'b', 'c')")
+    assert(error.code == PolicyError.TooComplex && error.message.contains("memory"), error)
+    assert(answer("lower(join.type)") == "inner")
+  }
+
   test("a branch that is not taken does not fail") {
     assert(answer("CASE WHEN side.max_bytes > 1 THEN 'A' ELSE string(1 / 0) END") == "A")
     assert(failure("CASE WHEN side.is_left THEN string(1 / 0) ELSE 'A' END").contains("zero"))

@@ -51,6 +51,15 @@ class PolicyCompilerSuite extends AnyFunSuite with SampleFacts {
     ("lpad('a', 1000000000, 'b')", FunctionNotAllowed, Some(1), Some(1)),
     ("string(sequence(1, 1000000000))", FunctionNotAllowed, Some(1), Some(8)),
     ("typeof(1)", FunctionNotAllowed, Some(1), Some(1)),
+    ("IDENTIFIER('repeat')('a', 1000000000)", FunctionNotAllowed, Some(1), Some(1)),
+    ("IDENTIFIER('upper')('a')", FunctionNotAllowed, Some(1), Some(1)),
+    ("IDENTIFIER('join.type')", FunctionNotAllowed, Some(1), Some(1)),
+    (
+      "transform(array(1), x -> IDENTIFIER('re' || 'peat')('a', 9))[0]",
+      FunctionNotAllowed,
+      Some(1),
+      Some(26)
+    ),
     (
       "aggregate(side.bytes_by_partition_id, '', (all, b) -> concat(all, all, 'x'))",
       FunctionNotAllowed,

@@ -1,7 +1,7 @@
 package io.aqepilot
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
-import org.apache.spark.sql.aqepilot.{Health, SqlFunctions, Start}
+import org.apache.spark.sql.aqepilot.{Health, Registered, SqlFunctions, Start}
 import org.apache.spark.sql.aqepilot.rewrite.{
   FinalStage,
   JoinIdentity,
@@ -18,6 +18,7 @@ import org.apache.spark.sql.aqepilot.rewrite.{
 }
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 
+import io.aqepilot.decision.Need
 import io.aqepilot.policy.AqePilotBytes
 
 /** The Spark SQL extension: `spark.sql.extensions=io.aqepilot.AqePilotExtension`.
@@ -49,20 +50,30 @@ import io.aqepilot.policy.AqePilotBytes
   */
 class AqePilotExtension extends SparkSessionExtensionsProvider {
 
+  /** A jar of another Spark minor registers the SQL functions alone: `aqepilot_status()` says what is wrong. */
   override def apply(extensions: SparkSessionExtensions): Unit = Start {
-    extensions.injectPreCBORule(_ => ReorderJoins)
-    extensions.injectPlannerStrategy(_ => JoinIdentity)
-    extensions.injectPlannerStrategy(_ => SelectJoin)
-    if (Health.missing(RequiredDistribution.needs).isEmpty)
-      extensions.injectQueryPostPlannerStrategyRule(_ => RequiredDistribution)
-    extensions.injectRuntimeOptimizerRule(_ => SelectJoinDynamically)
-    extensions.injectQueryStagePrepRule(_ => KeepSortMerge)
-    extensions.injectQueryStagePrepRule(_ => SplitSkewedJoins)
-    extensions.injectQueryStagePrepRule(_ => SetShufflePartitions)
-    extensions.injectQueryStagePrepRule(_ => PlannedJoins)
-    extensions.injectQueryStagePrepRule(_ => FinalStage)
-    extensions.injectQueryStageOptimizerRule(_ => StageRule())
-    extensions.injectQueryStageOptimizerRule(_ => MatchingReads)
+    functions(extensions)
+    if (Health.isRightJar) rules(extensions)
+  }
+
+  private def rules(extensions: SparkSessionExtensions): Unit = {
+    import Registered.{logical, physical, strategy}
+    extensions.injectPreCBORule(_ => logical(ReorderJoins))
+    extensions.injectPlannerStrategy(_ => strategy(JoinIdentity))
+    extensions.injectPlannerStrategy(_ => strategy(SelectJoin))
+    if (Health.missing(Need.ofRequiredDistribution).isEmpty)
+      extensions.injectQueryPostPlannerStrategyRule(_ => physical(RequiredDistribution))
+    extensions.injectRuntimeOptimizerRule(_ => logical(SelectJoinDynamically))
+    extensions.injectQueryStagePrepRule(_ => physical(KeepSortMerge))
+    extensions.injectQueryStagePrepRule(_ => physical(SplitSkewedJoins))
+    extensions.injectQueryStagePrepRule(_ => physical(SetShufflePartitions))
+    extensions.injectQueryStagePrepRule(_ => physical(PlannedJoins))
+    extensions.injectQueryStagePrepRule(_ => physical(FinalStage))
+    extensions.injectQueryStageOptimizerRule(_ => physical(StageRule()))
+    extensions.injectQueryStageOptimizerRule(_ => physical(MatchingReads))
+  }
+
+  private def functions(extensions: SparkSessionExtensions): Unit = {
     extensions.injectFunction(
       (
         FunctionIdentifier(AqePilotBytes.name),

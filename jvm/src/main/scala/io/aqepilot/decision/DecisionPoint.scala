@@ -12,6 +12,17 @@ final case class Word(word: String, meaning: String)
 /** A class, and optionally a method of it, that a point needs of the running Spark. */
 final case class Need(className: String, method: Option[String] = None)
 
+object Need {
+
+  /** To know how the query's author wants the result distributed. 3.5.0 lacks the hook. */
+  val ofRequiredDistribution: Seq[Need] = Seq(
+    Need(
+      "org.apache.spark.sql.SparkSessionExtensions",
+      Some("injectQueryPostPlannerStrategyRule")
+    )
+  )
+}
+
 /** A place where Spark chooses and a policy may choose instead.
   *
   * Adding a point is one object that extends this trait, one row in [[DecisionPoints]] and one file in

@@ -132,5 +132,5 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
       "org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper",
       Some("canBuildBroadcastLeft")
     )
-  ) ++ org.apache.spark.sql.aqepilot.rewrite.SparkJoinRules.needs
+  ) ++ RunTimeJoinRules.needs
 }

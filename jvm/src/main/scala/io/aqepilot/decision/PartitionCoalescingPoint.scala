@@ -150,5 +150,5 @@ object PartitionCoalescingPoint extends DecisionPoint {
     Need("org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec", Some("mapStats")),
     Need("org.apache.spark.MapOutputStatistics", Some("bytesByPartitionId")),
     Need("org.apache.spark.sql.execution.exchange.ValidateRequirements", Some("validate"))
-  ) ++ org.apache.spark.sql.aqepilot.rewrite.RequiredDistribution.needs
+  ) ++ Need.ofRequiredDistribution
 }

@@ -82,6 +82,10 @@ object Reason {
     "the plan as decided would not be distributed as an operator or the query's author needs it: the " +
       "incoming plan was kept"
   )
+  val OtherExtension: Reason = Reason(
+    "OTHER_EXTENSION",
+    "a rule of another extension has changed what the decision is about, which stays as that rule left it"
+  )
   val OutOfRange: Reason = Reason(
     "OUT_OF_RANGE",
     "a number in the answer is zero, negative, NaN or otherwise not one that is allowed there"
@@ -167,6 +171,7 @@ object Reason {
     GuardTargetBytes,
     SourceSize,
     DistributionBroken,
+    OtherExtension,
     RunTimeDecision,
     CrossProduct,
     ConditionCanThrow,

@@ -97,5 +97,5 @@ object ShufflePartitionsPoint extends DecisionPoint {
     Need("org.apache.spark.sql.execution.exchange.ValidateRequirements", Some("validate")),
     Need("org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec", Some("shuffle")),
     Need("org.apache.spark.sql.execution.adaptive.AQEUtils", Some("getRequiredDistribution"))
-  ) ++ org.apache.spark.sql.aqepilot.rewrite.RequiredDistribution.needs
+  ) ++ Need.ofRequiredDistribution
 }

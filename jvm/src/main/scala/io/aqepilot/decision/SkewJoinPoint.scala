@@ -150,6 +150,6 @@ object SkewJoinPoint extends DecisionPoint {
       Need("org.apache.spark.sql.execution.joins.SortMergeJoinExec", Some("isSkewJoin")),
       Need("org.apache.spark.sql.execution.joins.ShuffledHashJoinExec", Some("isSkewJoin")),
       Need("org.apache.spark.sql.execution.exchange.ValidateRequirements", Some("validate"))
-    ) ++ org.apache.spark.sql.aqepilot.rewrite.RequiredDistribution.needs
+    ) ++ Need.ofRequiredDistribution
   }
 }

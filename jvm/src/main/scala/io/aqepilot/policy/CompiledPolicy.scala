@@ -36,8 +36,8 @@ trait CompiledPolicy {
   /** What its revision is told by besides its text: a hash of the code that the text names. */
   def code: Option[String]
 
-  /** Answers for one row of facts, never by throwing, except for InterruptedException, OutOfMemoryError and what
-    * a [[FactFault]] carries.
+  /** Answers for one row of facts, never by throwing, except for InterruptedException and what a [[FactFault]]
+    * carries.
     *
     * @return a Catalyst value (`UTF8String`, ...) or null
     */
@@ -56,7 +56,6 @@ object CompiledPolicy {
     try body
     catch {
       case e: InterruptedException => throw e
-      case e: OutOfMemoryError     => throw e
       case e: Throwable            => FactFault.in(e) match {
           case Some(fault) => throw fault.getCause
           case None        => Left(told(e))

@@ -12,6 +12,7 @@ private[aqepilot] object ErrorText {
 
   def of(error: Throwable): String = error match {
     case _: StackOverflowError => "the expression is nested too deeply"
+    case _: OutOfMemoryError   => "its values take more memory than the driver has left"
     case _                     =>
       val sentence = ofMessage(error.getMessage)
       if (sentence.isEmpty) error.getClass.getSimpleName else sentence

@@ -57,9 +57,12 @@ private[policy] object FixedSemantics {
   /** None when this Spark has no such built-in function. */
   def groupOf(function: String): Option[String] = groups.get(function.toLowerCase(Locale.ROOT))
 
-  def parse(text: String): Expression = CatalystSqlParser.parseExpression(text) match {
-    case Alias(child, _) => child
-    case expression      => expression
+  def parse(text: String): Expression = {
+    SharedExpressions.makeFor(text)
+    CatalystSqlParser.parseExpression(text) match {
+      case Alias(child, _) => child
+      case expression      => expression
+    }
   }
 
   def relation(facts: StructType): FactsRelation =

@@ -21,8 +21,8 @@ import io.aqepilot.decision.DecisionPoint
 
 /** SQL text -> parsed -> checked -> analysed -> optimised -> bound, once per (text, facts, type).
   *
-  * Safe from any thread, with or without a session. Nothing is thrown but InterruptedException and
-  * OutOfMemoryError.
+  * Safe from any thread, with or without a session. Nothing is thrown but InterruptedException, and
+  * OutOfMemoryError where no thread can be started.
   */
 object PolicyCompiler {
   import PolicyError._
@@ -66,10 +66,11 @@ object PolicyCompiler {
   ): Either[PolicyError, SqlPolicy] =
     try FixedSemantics.under(Right(bind(text, facts, answers)))
     catch {
-      case e: Refused            => Left(e.error)
-      case e: ParseException     => Left(syntax(e))
-      case e: AnalysisException  => Left(of(codeOf(e), e))
-      case e: OutOfMemoryError   => throw e
+      case e: Refused           => Left(e.error)
+      case e: ParseException    => Left(syntax(e))
+      case e: AnalysisException => Left(of(codeOf(e), e))
+      case e: OutOfMemoryError  =>
+        Left(error(TooComplex, s"A constant part of the expression fails: ${ErrorText.of(e)}."))
       case _: StackOverflowError =>
         Left(error(TooComplex, "The expression is nested too deeply: write it flatter."))
       case e: ArithmeticException      => Left(constantFails(e))

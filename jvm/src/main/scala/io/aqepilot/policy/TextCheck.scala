@@ -52,15 +52,22 @@ final private[policy] class TextCheck(facts: StructType) {
       case v: UnresolvedNamedLambdaVariable => checkFact(v.nameParts, variables, at)
       case UnresolvedExtractValue(a: UnresolvedAttribute, Literal(field: UTF8String, _)) =>
         checkFact(a.nameParts :+ field.toString, variables, at)
-      case f: UnresolvedFunction => checkFunction(f.nameParts, at)
-      case _: UnresolvedStar     =>
+      case f: UnresolvedFunction     => checkFunction(f.nameParts, at)
+      case _: UnresolvedExtractValue =>
+      case _: UnresolvedStar         =>
         refuse(NotScalar, "A policy is one value: name the facts instead of *.", at)
       case _: PlanExpression[_] =>
         refuse(NotScalar, s"Subqueries are not allowed: $onlyFacts", at)
       case _: AggregateExpression | _: AggregateFunction =>
         refuse(NotScalar, s"Aggregates are not allowed: $onlyFacts $arrayAdvice", at)
-      case _: WindowExpression => refuse(NotScalar, s"Windows are not allowed: $onlyFacts", at)
-      case _                   =>
+      case _: WindowExpression  => refuse(NotScalar, s"Windows are not allowed: $onlyFacts", at)
+      case _ if isNamedLater(e) =>
+        refuse(
+          FunctionNotAllowed,
+          "Write the names of facts and functions as they are, without IDENTIFIER(...).",
+          at
+        )
+      case _ =>
     }
     e match {
       case LambdaFunction(body, arguments, _) =>
@@ -71,6 +78,13 @@ final private[policy] class TextCheck(facts: StructType) {
       case _ => e.children.foreach(check(_, variables, at))
     }
   }
+
+  /** Whether only the analyser will tell what a part stands for: `IDENTIFIER('repeat')(...)`, and whatever a
+    * Spark adds to that. A parameter (`:p`) stands for nothing.
+    */
+  private def isNamedLater(e: Expression): Boolean =
+    e.getClass.getName.startsWith("org.apache.spark.sql.catalyst.analysis.") &&
+      !e.getClass.getName.endsWith("Parameter")
 
   private def checkFact(name: Seq[String], variables: Set[String], at: Origin): Unit = {
     val path = name.mkString(".")

@@ -10,7 +10,8 @@ import org.apache.spark.sql.aqepilot.log.DecisionLog
 import io.aqepilot.decision.Reason
 
 /** No fault of ours fails a query: whatever a rule throws, `LinkageError` on a vendor's Spark included, the
-  * caller goes on with what it had. An interrupt (a cancelled query) and exhausted memory are not ours.
+  * caller goes on with what it had; exhausted memory included, as plain Spark might have had enough. An
+  * interrupt (a cancelled query) is not ours.
   *
   * @param count
   *   told what failed, each time
@@ -26,7 +27,6 @@ class FailOpen(count: String => Unit) extends Logging {
     try body
     catch {
       case e: InterruptedException                              => throw e
-      case e: OutOfMemoryError                                  => throw e
       case e: ControlThrowable                                  => throw e
       case e: Throwable if Thread.currentThread().isInterrupted => throw e
       case e: Throwable                                         =>

@@ -46,7 +46,8 @@ object Health {
   /** The minor of a Spark version, vendors' suffixes included: 3.5.6-amzn-1 gives 3.5. */
   def minorOf(version: String): String = version.split("[^0-9]+").take(2).mkString(".")
 
-  private lazy val wrongJar: Option[String] = {
+  /** Why this jar is not the running Spark's; None when it is. */
+  lazy val wrongJar: Option[String] = {
     val running = minorOf(SPARK_VERSION)
     if (build.sparkMinor == "unknown" || build.sparkMinor == running) None
     else
@@ -55,6 +56,9 @@ object Health {
           s"one that `aqepilot jar --spark $running` names"
       )
   }
+
+  /** Whether the jar was built for the Spark that is running. */
+  def isRightJar: Boolean = wrongJar.isEmpty
 
   private lazy val off: Map[String, String] = DecisionPoints.all.flatMap { point =>
     wrongJar.orElse(unmet(point)).map(point.name -> _)

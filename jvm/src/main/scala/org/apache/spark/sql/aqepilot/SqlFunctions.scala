@@ -49,7 +49,17 @@ final class SqlFunction(
     "built-in"
   )
 
-  def build(arguments: Seq[Expression]): LogicalPlan = {
+  /** Where the jar is another Spark's, says so: what it calls may not be there. */
+  def build(arguments: Seq[Expression]): LogicalPlan =
+    try relation(arguments)
+    catch {
+      case e: LinkageError =>
+        throw new IllegalArgumentException(
+          s"$name: ${Health.wrongJar.getOrElse(FailOpen.short(e))}"
+        )
+    }
+
+  private def relation(arguments: Seq[Expression]): LogicalPlan = {
     if (arguments.length != parameters.length) {
       throw new IllegalArgumentException(
         s"$name takes ${parameters.length} arguments (${parameters.mkString(", ")}), got " +
@@ -215,7 +225,21 @@ private object Status {
 
   private val mapper = new ObjectMapper()
 
-  def rows: Seq[Seq[Any]] = {
+  def rows: Seq[Seq[Any]] = if (Health.isRightJar) live else versions ++ wrong
+
+  private def versions: Seq[Seq[Any]] = Seq(
+    row("version", "aqepilot", Health.build.version),
+    row("jar", "path", Health.jars.mkString(",")),
+    row("spark", "built_for", Health.build.sparkBuiltFor, s"Scala ${Health.build.scala}"),
+    row("spark", "running", SPARK_VERSION, s"Scala ${scala.util.Properties.versionNumberString}")
+  )
+
+  /** Of a jar that was built for another Spark minor. */
+  private def wrong: Seq[Seq[Any]] =
+    DecisionPoints.all.map(p => row("point", p.name, "off", Health.reasonOff(p).orNull)) ++
+      Health.problems(PolicySet.empty).map(p => row("problem", p.code, null, p.message))
+
+  private def live: Seq[Seq[Any]] = {
     val session = Sessions.active
     val conf = org.apache.spark.sql.internal.SQLConf.get
     val set = PolicySet.of(conf)
@@ -223,13 +247,7 @@ private object Status {
       Health.problems(set) ++ AqePilotConf.problems(conf.getAllConfs) ++ set.problems ++
         session.toSeq.flatMap(s => Guardrails.problems(conf, s.sparkContext))
     val mode = conf.getConfString(AqePilotConf.Mode.key, AqePilotConf.Mode.default.get)
-    Seq(
-      row("version", "aqepilot", Health.build.version),
-      row("jar", "path", Health.jars.mkString(",")),
-      row("spark", "built_for", Health.build.sparkBuiltFor, s"Scala ${Health.build.scala}"),
-      row("spark", "running", SPARK_VERSION, s"Scala ${scala.util.Properties.versionNumberString}"),
-      row("mode", "mode", Mode.of(mode).name)
-    ) ++
+    versions ++ Seq(row("mode", "mode", Mode.of(mode).name)) ++
       DecisionPoints.all.map { p =>
         val off = Health.reasonOff(p).orElse(CostEvaluatorInstall.reasonOff(p, conf))
         row(

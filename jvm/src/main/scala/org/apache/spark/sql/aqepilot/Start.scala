@@ -17,8 +17,10 @@ object Start extends Logging {
     val problems = FailOpen("start", Seq.empty[String]) {
       AqePilotConf.register()
       registrations
-      DecisionLog.readFatesWith(Fates)
-      SparkContext.getActive.foreach(sc => CostEvaluatorInstall(sc.conf))
+      if (Health.isRightJar) {
+        DecisionLog.readFatesWith(Fates)
+        SparkContext.getActive.foreach(sc => CostEvaluatorInstall(sc.conf))
+      }
       SparkContext.getActive.toSeq.flatMap(submittedProblems)
     }
     if (

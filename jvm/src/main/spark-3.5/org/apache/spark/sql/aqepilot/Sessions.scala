@@ -2,7 +2,6 @@ package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.execution.SparkStrategy
 
 /** The classic session.
   *
@@ -13,9 +12,6 @@ object Sessions {
   type Classic = SparkSession
 
   def active: Option[Classic] = SparkSession.getActiveSession
-
-  /** Spark's own planner strategy for joins, in this session. */
-  def joinSelection(session: Classic): SparkStrategy = session.sessionState.planner.JoinSelection
 
   def hashable(leftKeys: Seq[Expression], rightKeys: Seq[Expression]): Boolean = true
 }

@@ -3,7 +3,6 @@ package org.apache.spark.sql.aqepilot
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.SparkStrategy
 
 /** The classic session.
   *
@@ -14,9 +13,6 @@ object Sessions extends JoinSelectionHelper {
   type Classic = SparkSession
 
   def active: Option[Classic] = SparkSession.getActiveSession
-
-  /** Spark's own planner strategy for joins, in this session. */
-  def joinSelection(session: Classic): SparkStrategy = session.sessionState.planner.JoinSelection
 
   def hashable(leftKeys: Seq[Expression], rightKeys: Seq[Expression]): Boolean =
     hashJoinSupported(leftKeys, rightKeys)

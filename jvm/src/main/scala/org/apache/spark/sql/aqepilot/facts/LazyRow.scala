@@ -30,7 +30,6 @@ final class LazyRow(values: Array[() => Any]) extends BaseGenericInternalRow {
         catch {
           case e: FactFault            => throw e
           case e: InterruptedException => throw e
-          case e: OutOfMemoryError     => throw e
           case e: Throwable            => throw new FactFault(e)
         }
       isComputed(ordinal) = true

@@ -88,10 +88,12 @@ final private[log] class QueryRecorder(
     case _ =>
   }
 
-  /** Those of the decisions without an execution that were made on the plan that has just run. */
+  /** Those of the decisions without an execution that were made on the plan that has just run. A failed execution may
+    * have no plan, and to ask for it would plan the query, and fail, once more.
+    */
   private def claimed(end: SparkListenerSQLExecutionEnd): Seq[AqePilotDecision] = {
     val candidates = synchronized(unclaimed.values.toArray(Array.empty[AqePilotDecision])).toSeq
-    if (candidates.isEmpty || end.qe == null) Nil
+    if (candidates.isEmpty || end.qe == null || end.errorMessage.exists(_.nonEmpty)) Nil
     else {
       val found = failOpen("claim", Seq.empty[AqePilotDecision]) {
         DecisionLog.fateReader.claimed(end.qe.executedPlan, candidates)

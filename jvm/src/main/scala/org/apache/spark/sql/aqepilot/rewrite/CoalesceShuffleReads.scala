@@ -20,6 +20,8 @@ import io.aqepilot.decision.{CoalescingAnswer, PartitionCoalescingPoint, Reason}
   * OptimizeShuffleWithLocalRead. Their work on the group is undone and done again with the decided values. As
   * an AQEShuffleReadRule it is checked by AQE as they are: a result that would need another shuffle is dropped.
   *
+  * A group whose reads another extension's rule has changed stays as that rule left it.
+  *
   * A no-op, down to the plan object, without policies, for stages that read no shuffle, and on null.
   */
 object CoalesceShuffleReads extends Rule[SparkPlan] with AQEShuffleReadRule {
@@ -68,7 +70,10 @@ final private class StageDecision(session: Sessions.Classic, plan: SparkPlan, se
     FailOpen.recover[Outcome](point.name) { fault =>
       Left((Reason.InternalError, FailOpen.short(fault)))
     } {
-      redone.of(group, answer).left.map(why => (Reason.DistributionBroken, why))
+      if (redone.isSparks(group))
+        redone.of(group, answer).left.map(why => (Reason.DistributionBroken, why))
+      else
+        Left((Reason.OtherExtension, "the shuffles are not read as Spark's own rules leave them"))
     }
 
   /** The plan with all that was decided, and whether it is valid; what came in where it is not. */

@@ -12,7 +12,7 @@ import io.aqepilot.decision.PartitionCoalescingPoint
 /** Marks the root of each prepared plan with the distribution that the query's author wants there: a rule for
   * stages is not told which of them is the final one.
   *
-  * Hook: query stage preparation, after all that may replace the root. Never changes a plan; a no-op without
+  * Hook: query stage preparation, the last of ours, after all that may replace the root. Never changes a plan; a no-op without
   * policies. The mark is of Spark's own classes, because plans travel to executors.
   */
 object FinalStage extends Rule[SparkPlan] {
@@ -26,6 +26,7 @@ object FinalStage extends Rule[SparkPlan] {
         PolicySet.of(conf).at(PartitionCoalescingPoint).nonEmpty
       ) plan.setTagValue(tag, RequiredDistribution.current)
     }
+    RequiredDistribution.done()
     plan
   }
 

@@ -45,6 +45,9 @@ final class JoinState(val id: Long, val userHint: JoinHint) {
 
   val skew = new SkewState
   val selection = new SelectionState
+
+  /** Whether a policy has chosen the join's strategy in the latest re-plan. */
+  def isDecided: Boolean = left.isDecided || right.isDecided || selection.inForce.isDefined
 }
 
 /** What is remembered of a join for `skew_join`. Asked and recorded under the join's monitor. */

@@ -1,10 +1,13 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
+import java.lang.reflect.{Method, Proxy}
+
+import org.apache.spark.sql.ExperimentalMethods
 import org.apache.spark.sql.aqepilot.Sessions
 import org.apache.spark.sql.aqepilot.facts.JoinSide
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
-import org.apache.spark.sql.catalyst.plans.logical.Join
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.catalyst.plans.logical.{HintErrorHandler, Join}
+import org.apache.spark.sql.execution.{SparkPlan, SparkPlanner, SparkStrategy}
 import org.apache.spark.sql.execution.joins.{
   BroadcastHashJoinExec,
   BroadcastNestedLoopJoinExec,
@@ -12,6 +15,7 @@ import org.apache.spark.sql.execution.joins.{
   ShuffledHashJoinExec,
   SortMergeJoinExec
 }
+import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.{JoinSelectionPoint, Selection}
 import io.aqepilot.decision.DynamicJoinSelectionPoint._
@@ -47,7 +51,39 @@ object JoinStrategy {
     }
   }
 
-  /** How Spark would plan a join that has these hints, without planning its children.
+  /** What Spark's own strategy makes of a join that has these hints, without planning its children.
+    *
+    * It says nothing of hints that it cannot follow: of the user's hints Spark's planner says it, once, when it
+    * plans the join. The strategy takes its hint error handler from the settings when it is made.
+    */
+  def plannedBySpark(session: Sessions.Classic, join: Join): Seq[SparkPlan] =
+    new SilentPlanner(session).joinSelection(join)
+
+  private class SilentPlanner(of: Sessions.Classic)
+      extends SparkPlanner(of, new ExperimentalMethods) {
+    private var isReady = false
+
+    /** The session's own from 4.0 on, and the thread's before. */
+    override def conf: SQLConf = if (isReady) super.conf else Unheard
+
+    val joinSelection: SparkStrategy = JoinSelection
+    isReady = true
+  }
+
+  private object Unheard extends SQLConf {
+    // A proxy, as the types of what is reported differ between versions.
+    private val handler = Proxy
+      .newProxyInstance(
+        classOf[HintErrorHandler].getClassLoader,
+        Array[Class[_]](classOf[HintErrorHandler]),
+        (_: Any, _: Method, _: Array[AnyRef]) => null
+      )
+      .asInstanceOf[HintErrorHandler]
+
+    override def hintErrorHandler: HintErrorHandler = handler
+  }
+
+  /** How Spark would plan a join that has these hints.
     *
     * @param conversion
     *   on 4.3, what Spark would then convert a sort-merge join to: `LEFT`, `RIGHT`, `NONE`
@@ -62,7 +98,7 @@ object JoinStrategy {
     if (left.isBroadcast) Some(s"$BroadcastHash BuildLeft")
     else if (right.isBroadcast) Some(s"$BroadcastHash BuildRight")
     else
-      Sessions.joinSelection(session)(join).headOption.flatMap(of).map {
+      plannedBySpark(session, join).headOption.flatMap(of).map {
         case SortMerge if conversion.contains("LEFT")  => s"$ShuffledHash BuildLeft"
         case SortMerge if conversion.contains("RIGHT") => s"$ShuffledHash BuildRight"
         case strategy                                  => strategy

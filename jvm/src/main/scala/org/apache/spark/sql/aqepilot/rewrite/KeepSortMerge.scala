@@ -1,7 +1,8 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.{Health, PolicySet}
+import org.apache.spark.sql.aqepilot.{Health, PolicySet, Sessions}
 import org.apache.spark.sql.aqepilot.log.DecisionRecord
+import org.apache.spark.sql.catalyst.optimizer.BuildSide
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
@@ -12,7 +13,8 @@ import io.aqepilot.decision.JoinSelectionPoint.ShuffleMerge
 /** Takes back what 4.3 makes of a sort-merge join that a `join_selection` policy asked for.
   *
   * Hook: query stage preparation, after `ConvertSortMergeJoinToShuffledHashJoin`, which spares a join with a
-  * SHUFFLE_MERGE hint only; ours is not in the logical plan. Never changes another join.
+  * SHUFFLE_MERGE hint only; ours is not in the logical plan. Never changes another join, nor what another
+  * extension's rule has converted: no rule of Spark's does it before 4.3.
   */
 object KeepSortMerge extends Rule[SparkPlan] {
 
@@ -20,7 +22,10 @@ object KeepSortMerge extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     DecisionRecord.failingOpen(point, plan) {
-      if (!Health.isLive(point) || PolicySet.of(conf).at(point).isEmpty) plan
+      if (
+        !Health.isLive(point) || SparkJoinRules.conversionEnabled(conf).isEmpty ||
+        PolicySet.of(conf).at(point).isEmpty
+      ) plan
       else {
         val kept = plan.transformUp {
           case j: ShuffledHashJoinExec if isWanted(j) =>
@@ -34,9 +39,21 @@ object KeepSortMerge extends Rule[SparkPlan] {
               j.isSkewJoin
             )
         }
-        if (kept eq plan) plan else RequiredDistribution.ensureRequirements(kept)
+        if (kept eq plan) plan
+        else {
+          val ensured = RequiredDistribution.ensureRequirements(kept)
+          if (mayBeOthers && converted(SparkJoinRules.convert(ensured)) != converted(plan)) plan
+          else ensured
+        }
       }
     }
+
+  /** Whether another extension's rule may have replaced the joins. */
+  private def mayBeOthers: Boolean = Sessions.active.forall(OtherRules.prepareStages)
+
+  private def converted(plan: SparkPlan): Set[(Long, BuildSide)] = plan.collect {
+    case j: ShuffledHashJoinExec if isWanted(j) => JoinState.of(j).map(s => (s.id, j.buildSide))
+  }.flatten.toSet
 
   private def isWanted(join: ShuffledHashJoinExec): Boolean =
     JoinState.of(join).flatMap(_.selection.inForce).exists(_.strategy == ShuffleMerge)

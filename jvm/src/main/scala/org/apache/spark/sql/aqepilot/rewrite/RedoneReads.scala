@@ -3,8 +3,9 @@ package org.apache.spark.sql.aqepilot.rewrite
 import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.sql.aqepilot.Sessions
 import org.apache.spark.sql.catalyst.plans.physical.Distribution
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{
+  AQEShuffleReadExec,
   CoalesceShufflePartitions,
   OptimizeShuffleWithLocalRead,
   OptimizeSkewInRebalancePartitions
@@ -28,6 +29,36 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
 
   private lazy val undone: SparkPlan =
     CoalesceGroups.replace(plan, CoalesceGroups.of(plan).flatMap(UndoneReads.of).toMap)
+
+  /** How Spark's own rules alone read each shuffle. */
+  private lazy val sparks: Map[Int, Any] = {
+    val conf = session.sessionState.conf
+    val rules = Seq[SparkPlan => SparkPlan](
+      OptimizeSkewInRebalancePartitions(_),
+      new CoalesceWithConf(session, conf)(_),
+      OptimizeShuffleWithLocalRead(_)
+    )
+    val read = rules.foldLeft(undone) { (plan, rule) =>
+      val result = SQLConf.withExistingConf(conf)(rule(plan))
+      if (ValidateRequirements.validate(result, required)) result else plan
+    }
+    CoalesceGroups.readsOf(read).map { case (stage, read) => stage.id -> specs(read) }.toMap
+  }
+
+  /** Whether a group is read as Spark's own rules leave it. If not, a rule of another extension has changed it. */
+  def isSparks(group: CoalesceGroup): Boolean = !OtherRules.optimizeStages(session) ||
+    (CoalesceGroups.of(plan).forall(UndoneReads.canUndo) &&
+      group.reads.forall { case (stage, read) => sparks.get(stage.id).contains(specs(read)) })
+
+  private def specs(read: SparkPlan): Option[Seq[ShufflePartitionSpec]] = read match {
+    case r: AQEShuffleReadExec =>
+      // Its size is a mere note on a part, which Spark's rules make or leave out.
+      Some(r.partitionSpecs.map {
+        case c: CoalescedPartitionSpec => c.copy(dataSize = None)
+        case other                     => other
+      })
+    case _ => None
+  }
 
   /** @return
     *   the node that reads each of the group's shuffles as decided, or why there is none
@@ -61,7 +92,8 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
     } yield readsOf(read, group)
   }
 
-  def isValid(result: SparkPlan): Boolean = ValidateRequirements.validate(result, required)
+  def isValid(result: SparkPlan): Boolean =
+    ValidateRequirements.validate(result, required) && UsersRepartitions.areKept(plan, result)
 
   /** A minimum that is the group's own holds for it alone: Spark's is one for all groups of the stage, which
     * share it by size.

@@ -98,7 +98,7 @@ object SelectJoin extends SparkStrategy {
     state.selection.inForce = selection
     record(session, join, state, asked, if (isOverruled) Reason.RunTimeDecision else Reason.Applied)
     selection.fold(Seq.empty[SparkPlan]) { s =>
-      Sessions.joinSelection(session)(join.copy(hint = hint(s)))
+      JoinStrategy.plannedBySpark(session, join.copy(hint = hint(s)))
     }
   }
 
@@ -112,7 +112,7 @@ object SelectJoin extends SparkStrategy {
     val conf = session.sessionState.conf
     val executionId = QueryFacts.executionId(sc)
     lazy val planned = FailOpen("spark strategy", Option.empty[SparkPlan])(
-      Sessions.joinSelection(session)(join).headOption
+      JoinStrategy.plannedBySpark(session, join).headOption
     )
     val facts = new SelectionFacts(state, join, conf, JoinState.isReplan(join), planned)
     val key = (set, facts.version, QueryFacts.conf(conf))

@@ -7,11 +7,10 @@ import java.util.concurrent.atomic.AtomicLong
 import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
 import org.apache.spark.sql.aqepilot.facts.{QueryFacts, ShuffleGroupFacts}
 import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
-import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
-import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ValidateRequirements}
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 
 import io.aqepilot.decision.{Reason, ShufflePartitionsPoint}
 
@@ -26,7 +25,7 @@ final private case class AskedShuffles(id: Long, asked: Asked) {
   * started come back with Spark's number. Answers are remembered until a fact changes. A group of which a
   * shuffle is started keeps its number: Spark would shuffle anew what has fewer partitions than its default,
   * and that is taken back. Each changed plan is validated with the user's own distribution; an illegal group
-  * keeps Spark's number and leaves the others theirs.
+  * keeps Spark's number and leaves the others theirs. A number that another extension's rule gave stays.
   *
   * A no-op without policies, and for shuffles that the user numbered.
   */
@@ -67,7 +66,16 @@ object SetShufflePartitions extends Rule[SparkPlan] {
     val groups = ShuffleGroups.of(plan).filterNot(_.isFixed)
     if (groups.isEmpty) plan
     else {
-      val changes = groups.flatMap(change(session, set, _))
+      val (others, changes) =
+        groups.flatMap(change(session, set, _)).partition(c => isOthers(session, c.group))
+      others.foreach(
+        _.record(
+          (
+            Reason.OtherExtension,
+            Some("the shuffles do not have the number that Spark gives to its own")
+          )
+        )
+      )
       val (legal, illegal) = validated(plan, changes)
       legal.foreach(_.record((Reason.Applied, None)))
       illegal.foreach(
@@ -81,6 +89,13 @@ object SetShufflePartitions extends Rule[SparkPlan] {
       changed(plan, legal)
     }
   }
+
+  /** Whether another extension's rule has given the group its numbers: Spark's own shuffles that are not started
+    * have the session's.
+    */
+  private def isOthers(session: Sessions.Classic, group: ShuffleGroup): Boolean =
+    group.started.isEmpty && OtherRules.prepareStages(session) &&
+      group.numbers.exists(_ != session.sessionState.conf.numShufflePartitions)
 
   private def change(
       session: Sessions.Classic,
@@ -130,16 +145,16 @@ object SetShufflePartitions extends Rule[SparkPlan] {
   }
 
   private def validated(plan: SparkPlan, changes: Seq[Change]): (Seq[Change], Seq[Change]) =
-    if (changes.isEmpty || isLegal(changed(plan, changes))) (changes, Nil)
+    if (changes.isEmpty || isLegal(plan, changed(plan, changes))) (changes, Nil)
     else
       changes.foldLeft((Seq.empty[Change], Seq.empty[Change])) { case ((legal, illegal), c) =>
-        if (isLegal(changed(plan, legal :+ c))) (legal :+ c, illegal) else (legal, illegal :+ c)
+        if (isLegal(plan, changed(plan, legal :+ c))) (legal :+ c, illegal)
+        else (legal, illegal :+ c)
       }
 
-  private def isLegal(plan: SparkPlan): Boolean = ValidateRequirements.validate(
-    plan,
-    RequiredDistribution.current.getOrElse(UnspecifiedDistribution)
-  )
+  private def isLegal(before: SparkPlan, plan: SparkPlan): Boolean =
+    RequiredDistribution.isKept(before, plan) &&
+      UsersRepartitions.needless(before, plan).isEmpty
 
   private def changed(plan: SparkPlan, changes: Seq[Change]): SparkPlan = {
     val numbers = new IdentityHashMap[SparkPlan, Change]()

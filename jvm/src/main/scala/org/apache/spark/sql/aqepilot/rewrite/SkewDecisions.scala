@@ -40,12 +40,17 @@ final case class AskedSkew(
     else Some(SkewJoinPoint.show(SkewDecision.sparks(facts).row))
 }
 
-/** The joins of one stage at one re-plan. */
+/** The joins of one stage at one re-plan.
+  *
+  * @param isSparks
+  *   whether the joins are split, or not, as Spark's own rule alone would have it
+  */
 final private class SkewDecisions(
     session: Sessions.Classic,
     set: PolicySet,
     plan: SparkPlan,
-    stage: JoinStage
+    stage: JoinStage,
+    isSparks: => Boolean
 ) {
 
   private val point = SkewJoinPoint
@@ -57,6 +62,12 @@ final private class SkewDecisions(
     val asked = stage.joins.flatMap(join => JoinState.of(join).flatMap(ask(join, _)))
     val outcome =
       if (asked.forall(_._3.toSplit.isEmpty)) SkewOutcome(plan, Reason.Applied, None)
+      else if (!isSparks)
+        SkewOutcome(
+          plan,
+          Reason.OtherExtension,
+          Some("the joins are not split, or whole, as Spark's own rule would leave them")
+        )
       else {
         lazy val guards = Guardrails.of(conf, session.sparkContext)
         new SkewSplit(plan, stage, splits(asked), asked.exists(isForced), guards).outcome

@@ -2,13 +2,8 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.execution.{RemoveRedundantSorts, ShufflePartitionSpec, SparkPlan}
-import org.apache.spark.sql.execution.exchange.{
-  ENSURE_REQUIREMENTS,
-  ShuffleExchangeExec,
-  ShuffleExchangeLike,
-  ValidateRequirements
-}
+import org.apache.spark.sql.execution.{ShufflePartitionSpec, SparkPlan}
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.internal.SQLConf
 
@@ -114,10 +109,17 @@ final private class SkewSplit(
   }
 
   private def required(now: Option[Seq[Seq[ShufflePartitionSpec]]]): SkewOutcome = {
-    val redone = if (now.isEmpty) undone else replaced(undone, bare, stage.reading(now))
-    lazy val mended = RequiredDistribution.ensureRequirements(redone)
-    lazy val added = shuffles(mended) - shuffles(undone)
+    val redone =
+      if (now.isEmpty) undone else SparksSplits.replaced(undone, bare, stage.reading(now))
+    lazy val restored = UsersRepartitions.restored(undone, redone)
+    lazy val mended = RequiredDistribution.ensureRequirements(restored)
+    lazy val added = SparksSplits.shuffles(mended) - SparksSplits.shuffles(undone)
     if (isValid(redone)) SkewOutcome(redone, Reason.Applied, detail(now))
+    else if (isSpoilt(restored, mended))
+      kept(
+        Reason.DistributionBroken,
+        "the split takes a shuffle above an order or a repartition that the query's author asked for"
+      )
     else if (added <= 0) SkewOutcome(mended, Reason.Applied, detail(now))
     else if (!force) kept(Reason.ExtraShuffle, s"$added more shuffle(s)")
     else if (!ExtraShuffles.areAccepted)
@@ -125,33 +127,24 @@ final private class SkewSplit(
     else SkewOutcome(mended, Reason.Applied, detail(now).orElse(Some(s"$added more shuffle(s)")))
   }
 
+  /** Whether `EnsureRequirements` has put a shuffle where it spoils what the author wants of each partition: on
+    * top of the whole plan, for the sake of a repartition, or over rows that the author sorted.
+    */
+  private def isSpoilt(restored: SparkPlan, mended: SparkPlan): Boolean = {
+    def spoiling(plan: SparkPlan) = plan.collect {
+      case e: ShuffleExchangeExec
+          if UsersRepartitions.isRestored(e) || UsersRepartitions.isSorted(e.child) => e
+    }.size
+    spoiling(mended) > spoiling(restored)
+  }
+
   private val bare: SparkPlan = if (stage.isSplit) stage.reading(None) else stage.root
 
   /** The plan without what Spark's own rule did here, the shuffles that it took for it included. */
   private lazy val undone: SparkPlan =
-    if (stage.isSplit) withoutNeedless(replaced(plan, stage.root, bare)) else plan
+    if (stage.isSplit) SparksSplits.undone(plan, stage, bare) else plan
 
-  private def withoutNeedless(plan: SparkPlan): SparkPlan =
-    plan
-      .collect { case e: ShuffleExchangeExec if e.shuffleOrigin == ENSURE_REQUIREMENTS => e }
-      .filter(_.exists(_ eq bare))
-      .map(e => replaced(plan, e, e.child))
-      .find(isValid)
-      .fold(plan)(less => withoutNeedless(RemoveRedundantSorts(less)))
-
-  private def replaced(plan: SparkPlan, from: SparkPlan, to: SparkPlan): SparkPlan =
-    plan.transformDown {
-      case p if p eq from => to
-    } match {
-      case same if same eq plan => throw new IllegalStateException(s"${from.nodeName} is not there")
-      case other                => other
-    }
-
-  private def isValid(plan: SparkPlan): Boolean = RequiredDistribution.current
-    .fold(ValidateRequirements.validate(plan))(ValidateRequirements.validate(plan, _))
-
-  private def shuffles(plan: SparkPlan): Int =
-    plan.collect { case s: ShuffleExchangeLike => s }.size
+  private def isValid(now: SparkPlan): Boolean = RequiredDistribution.isKept(undone, now)
 }
 
 /** Whether AQE's cost evaluator would let a plan pass that has more shuffles for the sake of a split. */

@@ -12,7 +12,7 @@ import io.aqepilot.decision.{Reason, SkewJoinPoint}
   *
   * Hook: query stage preparation, after `OptimizeSkewedJoin`, whose work on a decided join is undone and done
   * again with the decided values. A join without a decision keeps what Spark's rule made of it, and so does one
-  * whose decision would take a shuffle that nobody allowed.
+  * whose decision would take a shuffle that nobody allowed, or whose splits are another extension's.
   *
   * A no-op without policies, and for joins whose stage has shuffles that have not run.
   */
@@ -33,12 +33,13 @@ object SplitSkewedJoins extends Rule[SparkPlan] {
       val what = s"a ${JoinFacts.name(s.root.joinType)} join made by a re-plan"
       DecisionRecord.undecided(session, point, Reason.UntrackedJoin, what, None)
     }
+    lazy val areSparks = !OtherRules.prepareStages(session) || SparksSplits.areAll(plan)
     stages.flatMap(s => JoinState.of(s.root)).foldLeft(plan) { (current, root) =>
       JoinStage.in(current).find(s => JoinState.of(s.root).contains(root)).fold(current) { stage =>
         DecisionRecord.failingOpen(
           point,
           current
-        )(new SkewDecisions(session, set, current, stage).decided)
+        )(new SkewDecisions(session, set, current, stage, areSparks).decided)
       }
     }
   }

@@ -29,6 +29,16 @@ object UndoneReads {
     }.toMap
   }
 
+  /** Whether a group's splits are such as Spark's rules make. */
+  def canUndo(group: CoalesceGroup): Boolean = group.isRebalance || group.reads.forall {
+    case (_, r: AQEShuffleReadExec) if r.partitionSpecs.exists(isSplit) =>
+      r.partitionSpecs.forall {
+        case _: CoalescedPartitionSpec | _: PartialReducerPartitionSpec => true
+        case _                                                          => false
+      }
+    case _ => true
+  }
+
   def isSplit(spec: ShufflePartitionSpec): Boolean = spec.isInstanceOf[PartialReducerPartitionSpec]
 
   /** Coalesced ranges as their single reducers, and the parts of split ones as they are; the sides of a join

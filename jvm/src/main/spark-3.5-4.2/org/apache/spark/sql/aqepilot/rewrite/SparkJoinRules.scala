@@ -7,10 +7,9 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   PREFER_SHUFFLE_HASH
 }
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{DynamicJoinSelection, ShuffleQueryStageExec}
 import org.apache.spark.sql.internal.SQLConf
-
-import io.aqepilot.decision.Need
 
 /** Spark's own run-time join rules in 3.5 to 4.2.
   *
@@ -18,11 +17,6 @@ import io.aqepilot.decision.Need
   * for a shuffled hash join moved from a hint (PREFER_SHUFFLE_HASH, gone there) to the physical plan.
   */
 object SparkJoinRules {
-
-  val needs: Seq[Need] = Seq(
-    Need("org.apache.spark.sql.execution.adaptive.DynamicJoinSelection"),
-    Need("org.apache.spark.sql.catalyst.plans.logical.PREFER_SHUFFLE_HASH$")
-  )
 
   /** Gives hints to joins, by the sizes of their finished sides. */
   def rule: Rule[LogicalPlan] = DynamicJoinSelection
@@ -33,6 +27,9 @@ object SparkJoinRules {
       left: Option[ShuffleQueryStageExec],
       right: Option[ShuffleQueryStageExec]
   ): Option[String] = None
+
+  /** A prepared plan with its sort-merge joins converted as Spark's rule would: as it is. */
+  def convert(plan: SparkPlan): SparkPlan = plan
 
   /** The hint that stands for PREFER_SHUFFLE_HASH on a join with these hints otherwise. */
   def preferShuffleHash(join: Join, conf: SQLConf): Option[JoinStrategyHint] =

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   SHUFFLE_HASH
 }
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{
   ConvertSortMergeJoinToShuffledHashJoin,
   DemoteBroadcastHashJoin,
@@ -18,19 +19,12 @@ import org.apache.spark.sql.execution.exchange.EnsureRequirements
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.Need
-
 /** Spark's own run-time join rules from 4.3 on.
   *
   * 4.3 took DynamicJoinSelection apart: the demotion of broadcasts is a rule of its own, and the preference
   * for a shuffled hash join moved from a hint (PREFER_SHUFFLE_HASH, gone) to the physical plan, per join.
   */
 object SparkJoinRules extends JoinSelectionHelper {
-
-  val needs: Seq[Need] = Seq(
-    Need("org.apache.spark.sql.execution.adaptive.DemoteBroadcastHashJoin"),
-    Need("org.apache.spark.sql.execution.adaptive.ConvertSortMergeJoinToShuffledHashJoin")
-  )
 
   /** Gives hints to joins, by the sizes of their finished sides. */
   def rule: Rule[LogicalPlan] = DemoteBroadcastHashJoin
@@ -61,6 +55,10 @@ object SparkJoinRules extends JoinSelectionHelper {
           }.getOrElse("NONE")
       }
     }
+
+  /** A prepared plan with its sort-merge joins converted as Spark's rule would. */
+  def convert(plan: SparkPlan): SparkPlan =
+    ConvertSortMergeJoinToShuffledHashJoin(RequiredDistribution.ensureRequirements)(plan)
 
   private def keys(join: Join) = join match {
     case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>

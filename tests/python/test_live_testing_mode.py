@@ -1,0 +1,107 @@
+"""Spark's own checks of optimiser rules hold with policies at all points.
+
+With `spark.testing`, as the tests of Delta, of Iceberg and of many teams have it, Spark applies
+each batch of rules that is to run once a second time and fails where the plan changes then, and
+looks at the whole plan after each batch.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pyspark
+
+import parity
+import python_policies
+from aqepilot import recipes
+from conftest import Submit
+from submitting import QUICK
+
+JOB = """
+import json, sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+sets, queries = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+assert spark._jvm.org.apache.spark.util.Utils.isTesting()
+spark.range(0, 6000, 1, 4).selectExpr(
+    "if(id < 3000, 7, id % 200) AS k", "id AS n", "id % 30 AS j").write.saveAsTable("a")
+spark.range(0, 400, 1, 2).selectExpr("id % 200 AS k", "id % 30 AS j").write.saveAsTable("b")
+spark.range(0, 30, 1, 2).selectExpr("id AS j", "id AS x").write.saveAsTable("c")
+for table in "abc":
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
+def run(query):
+    try:
+        return sorted(str(row) for row in spark.sql(query).collect())
+    except Exception as e:
+        return f"{type(e).__name__}: {str(e)[:1500]}"
+plain = [run(query) for query in queries]
+found = {"plain": [rows for rows in plain if isinstance(rows, str)]}
+for name, texts in sets.items():
+    for point, text in texts.items():
+        spark.conf.set(f"spark.aqepilot.policy.{name}.{point}", text)
+    spark.conf.set("spark.aqepilot.policies", name)
+    spark.conf.set("spark.sql.cbo.enabled", "false")
+    got = [run(query) for query in queries]
+    spark.conf.set("spark.sql.cbo.enabled", "true")
+    got += [run(query) for query in queries]
+    found[name] = [[q, g] for q, g, p in zip(queries * 2, got, plain * 2) if g != p]
+decided = spark.sql(
+    "SELECT policy, point, count_if(applied) FROM aqepilot_decisions() GROUP BY 1, 2").collect()
+log = getattr(spark._jvm.org.apache.spark.sql.aqepilot.log, "DecisionLog$")
+counters = getattr(log, "MODULE$").getActive().get().counters()
+found["faults"] = [str(counters.apply(i)) for i in range(counters.size())
+                   if counters.apply(i)._1().startswith("errors.")]
+print("FOUND", json.dumps([found, [list(row) for row in decided]]))
+"""
+QUERIES = (
+    "SELECT c.x, count(*), sum(n) FROM a JOIN b ON a.k = b.k JOIN c ON b.j = c.j GROUP BY c.x",
+    "SELECT count(*), sum(n) FROM a, b, c WHERE a.k = b.k AND b.j = c.j AND a.j < c.x",
+    "SELECT count(*), sum(s.x) FROM (SELECT a.k, c.x FROM a JOIN c USING (j) WHERE n % 3 = 0) s "
+    "JOIN b USING (k) JOIN c t ON t.x = s.x",
+    "SELECT k, sum(n) FROM a WHERE j IN (SELECT j FROM b JOIN c USING (j) WHERE x > 3) GROUP BY k",
+    "SELECT count(*) FROM a LEFT JOIN b ON a.k = b.k AND a.n > 100 LEFT JOIN c ON b.j = c.j",
+    "SELECT count(*) FROM a FULL JOIN b USING (k) WHERE EXISTS (SELECT 1 FROM c WHERE c.j = a.j)",
+    "SELECT count(*) FROM a WHERE k NOT IN (SELECT k FROM b WHERE j < 7)",
+    "SELECT /*+ SHUFFLE_HASH(b) */ a.k, (SELECT max(x) FROM c WHERE c.j = a.j) m FROM a "
+    "JOIN b ON a.k = b.k WHERE n % 17 = 0 ORDER BY 1, 2 LIMIT 40",
+    "SELECT k, count(*) FROM a JOIN b USING (k) GROUP BY k "
+    "UNION ALL SELECT j, sum(x) FROM c GROUP BY j",
+    "SELECT /*+ REPARTITION(5, k) */ a.k, b.j, "
+    "row_number() OVER (PARTITION BY a.k ORDER BY n, b.j) AS r "
+    "FROM a JOIN b USING (k) JOIN c ON c.j = b.j WHERE n % 11 = 0",
+    "SELECT count(*) FROM b JOIN c JOIN (SELECT * FROM range(3)) r",
+)
+
+
+def test_rules_change_nothing_the_second_time(spark_submit: Submit) -> None:
+    """Recipes of Spark's own rules and texts that change much, with and without CBO: equal rows."""
+    texts = dict[str, str]()
+    for name in parity.SPARKS_OWN:
+        texts |= recipes.get(name, spark=pyspark.__version__).texts()
+    settings = {
+        "spark.driver.extraJavaOptions": QUICK["spark.driver.extraJavaOptions"]
+        + " -Dspark.testing=true",
+        "spark.sql.autoBroadcastJoinThreshold": "2KB",
+        "spark.sql.adaptive.autoBroadcastJoinThreshold": "8KB",
+        "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "8KB",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "8KB",
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        "spark.sql.cbo.joinReorder.enabled": "true",
+        "spark.sql.crossJoin.enabled": "true",
+    }
+    sets = {"recipes": texts, "other": python_policies.SQL}
+    done = spark_submit(
+        JOB,
+        conf=settings,
+        job_words=[json.dumps(sets), json.dumps(QUERIES)],
+        timeout_s=400,
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    assert lines, done.stderr[-3000:]
+    found, decided = json.loads(lines[0].removeprefix("FOUND "))
+    assert found == {"plain": [], "recipes": [], "other": [], "faults": []}
+    applied = {point for policy, point, count in decided if policy == "other" and count}
+    assert applied == set(texts) == set(python_policies.SQL)
+    assert {point for policy, point, _ in decided if policy == "recipes"} >= set(texts) - {
+        "dynamic_join_selection"  # Spark's own rule has nothing to say to these joins
+    }

@@ -1,0 +1,43 @@
+"""SQL can call nothing of our jars.
+
+Spark's `java_method`, `reflect` and `try_reflect` call any public static method of any class in the
+driver that takes nothing but texts, numbers and booleans, whoever sent the SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import class_files
+from aqepilot import jars
+
+# Spark's CallMethodViaReflection; a boxed type will do as well.
+FROM_SQL = re.compile(
+    r"\(([ZBSIJFD]|Ljava/lang/(Boolean|Byte|Short|Integer|Long|Float|Double|String);)*\).*"
+)
+# Those that another class of ours needs to be public; each only puts a text together.
+HARMLESS = {"io.aqepilot.decision.SkewLegality$.io$aqepilot$decision$SkewLegality$$cannot$1"}
+FOLDER = Path(jars.__file__).parent / "jars"
+
+
+def callable_from_sql(jar: Path) -> set[str]:
+    """Returns the methods that SQL could call, as ``class.method``."""
+    return {
+        f"{m.owner}.{m.name}"
+        for m in class_files.methods(jar)
+        if m.is_public_static and FROM_SQL.fullmatch(m.descriptor)
+    }
+
+
+@pytest.mark.parametrize("jar", sorted(FOLDER.glob("*.jar")), ids=lambda jar: jar.name)
+def test_no_method_of_a_jar(jar: Path) -> None:
+    """Scala makes such methods of objects and function literals; the build makes them private."""
+    methods = list(class_files.methods(jar))
+    assert len({m.owner for m in methods}) > 200
+    named = {f"{m.owner}.{m.name}" for m in methods if not m.is_public_static}
+    assert "io.aqepilot.python.PythonFunctions.allow" in named
+    assert "org.apache.spark.sql.aqepilot.python.WorkerProcess.start" in named
+    assert callable_from_sql(jar) == HARMLESS

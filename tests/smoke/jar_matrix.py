@@ -1,0 +1,110 @@
+"""Every jar on every Spark that is set up: no query fails, and a jar that does not fit says so.
+
+`aqepilot jar` names the one that fits; this is for the day when somebody takes another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+JOB = """
+import json, sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+left = spark.range(0, 5000, 1, 4).selectExpr("id % 1000 AS k", "id AS v")
+rows = left.join(spark.range(1000).selectExpr("id AS k"), "k").groupBy("k").count()
+found = {"rows": sorted(map(list, rows.collect()))}
+try:
+    status = spark.sql("SELECT kind, name, value, detail FROM aqepilot_status()").collect()
+    found["problems"] = [row.name for row in status if row.kind == "problem"]
+    found["points"] = sorted({row.value for row in status if row.kind == "point"})
+except Exception as error:
+    found["status"] = str(error).splitlines()[0][:200]
+with open(sys.argv[1], "w") as out:
+    json.dump(found, out)
+"""
+ROWS = [[k, 5] for k in range(1000)]
+POLICY = {
+    "join_reorder": "-double(candidate.position)",
+    "join_selection": "'SHUFFLE_HASH'",
+    "shuffle_partitions": "7",
+    "skew_join": "named_struct('left_splits', transform(left.bytes_by_partition_id, b -> 2))",
+    "partition_coalescing": "named_struct('keep', true)",
+    "cost_evaluation": "spark.cost",
+    "dynamic_join_selection": "'SHUFFLE_MERGE'",
+}
+
+
+def outcome(python: Path, jar: Path) -> str:
+    """Returns how a job went in an environment with a jar: `fits`, why it does not, or `FAILED`."""
+    home = subprocess.run(
+        [python, "-c", "import pyspark; print(pyspark.__path__[0])"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    settings = {
+        "spark.master": "local[1]",
+        "spark.driver.memory": "700m",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.extensions": "io.aqepilot.AqePilotExtension",
+        "spark.aqepilot.policies": "every",
+        **{f"spark.aqepilot.policy.every.{point}": text for point, text in POLICY.items()},
+    }
+    words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "job.py").write_text(JOB, encoding="utf-8")
+        job = subprocess.run(
+            [f"{home}/bin/spark-submit", "--jars", str(jar), *words, "job.py", "found.json"],
+            cwd=folder,
+            env=os.environ
+            | {
+                "SPARK_HOME": home,
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "PYSPARK_PYTHON": str(python),
+                "PYSPARK_DRIVER_PYTHON": str(python),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if job.returncode:
+            lines = [line for line in job.stderr.splitlines() if "Error" in line]
+            return f"FAILED: {lines[-1][:200] if lines else job.stderr[-200:]}"
+        found = json.loads((Path(folder) / "found.json").read_text("utf-8"))
+    if found["rows"] != ROWS:
+        return "FAILED: other rows"
+    if "status" in found:
+        if "this jar was built for" in found["status"]:
+            return "WRONG_SPARK_JAR"
+        return "not loaded" if "resolve" in found["status"] else f"FAILED: {found['status']}"
+    if found["problems"]:
+        return ", ".join(found["problems"])
+    return "fits" if "live" in found["points"] else "FAILED: no point is live"
+
+
+def main(envs: Path, jars: Path) -> int:
+    """Prints a table as Markdown and returns 1 if a job failed."""
+    sparks = sorted(envs.glob("spark-*"), key=lambda p: [int(n) for n in p.name[6:].split(".")])
+    names = sorted(jars.glob("*.jar"))
+    print("| Spark |", " | ".join(jar.name.split("-")[2] for jar in names), "|")
+    print("| --- |", " | ".join("---" for _ in names), "|")
+    failed = False
+    for spark in sparks:
+        cells = [outcome((spark / "bin" / "python").absolute(), jar.absolute()) for jar in names]
+        failed |= any(cell.startswith("FAILED") for cell in cells)
+        print(f"| {spark.name[6:]} |", " | ".join(cells), "|", flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
