@@ -62,4 +62,5 @@ def main() -> None:
             print("RESULT", json.dumps([case["name"], name, found]), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
