@@ -148,6 +148,7 @@ def aqepilot_demo_parser():
 
 OTHER_PROGRAMS = {
     "bench": "bench/__main__.py",
+    "mutants": "tools/mutants.py",
     "parity": "tests/python/parity.py",
     "spark-suites": "tests/spark_suites/__main__.py",
 }
