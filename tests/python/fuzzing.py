@@ -13,6 +13,7 @@ from pyspark.sql import functions
 
 import fuzz_policies
 import fuzz_queries
+import scala_objects
 from fuzz_queries import Query
 from rows import assert_same_rows
 
@@ -161,9 +162,9 @@ class Runner:
         self._spark = spark
         self._jvm: Any = spark._jvm
         self._conf: Any = spark._jsparkSession.sessionState().conf()
-        log = self._jvm.org.apache.spark.sql.aqepilot.log
-        self._log: Any = log.DecisionLog.getActive().get()
-        self._policies: Any = self._jvm.org.apache.spark.sql.aqepilot.PolicySet
+        ours = "org.apache.spark.sql.aqepilot"
+        self._log: Any = scala_objects.get(spark, f"{ours}.log.DecisionLog").getActive().get()
+        self._policies: Any = scala_objects.get(spark, f"{ours}.PolicySet")
         submitted = self._conf.getAllConfs()
         self._submitted = "".join(
             f"{pair._1()}={pair._2()}\n"
