@@ -43,16 +43,20 @@ class CanThrowSuite extends AnyFunSuite {
     "d + 1 > d * 2 - 3 AND -d < abs(d)",
     "CAST(i AS STRING) = s AND CAST(m AS DOUBLE) > d",
     "date_add(day, i) > day AND year(day) = 2024",
-    "i & 3 = 1 AND hash(i, s) > 0",
+    "i & 3 = 1 AND pmod(hash(i, s), 7) > 0",
+    "i % 2 = 0 AND d / 2D > d % 3D",
     "startswith(s, 'a') OR length(trim(s)) > 2"
   )
 
   private val underAnsi = Seq(
     "i / l > 1",
-    "d / 2 > 1",
+    "d / (d - 1) > 1",
+    "i / 2 > l / i",
+    "i % l = 1",
+    "m % 2 = 0",
+    "l div 2 = 1",
     "i + 1 = l",
     "m * 2 > m",
-    "i % 2 = 0",
     "-i = l",
     "abs(i) = l",
     "CAST(s AS INT) = i",

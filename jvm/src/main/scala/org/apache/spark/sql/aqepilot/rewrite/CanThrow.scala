@@ -35,9 +35,20 @@ object CanThrow {
     case c: Cast                                                     => isHarmlessCast(c)
     case _: Add | _: Subtract | _: Multiply | _: UnaryMinus | _: Abs =>
       !failsOnError(e) || isFloating(e.dataType)
-    case _: Divide | _: Remainder | _: IntegralDivide | _: Pmod => !failsOnError(e)
-    case _                                                      => false
+    case d: Divide => !failsOnError(e) || isFloating(e.dataType) && isNotZero(d.right)
+    // They throw at a zero, and no result is too large.
+    case r: Remainder      => !failsOnError(e) || !isDecimal(e.dataType) && isNotZero(r.right)
+    case p: Pmod           => !failsOnError(e) || !isDecimal(e.dataType) && isNotZero(p.right)
+    case _: IntegralDivide => !failsOnError(e)
+    case _                 => false
   }
+
+  private def isNotZero(divisor: Expression) = divisor match {
+    case Literal(number: Number, _) => number.doubleValue != 0
+    case _                          => false
+  }
+
+  private def isDecimal(of: DataType) = of.isInstanceOf[DecimalType]
 
   private def isFloating(of: DataType) = of == DoubleType || of == FloatType
 
