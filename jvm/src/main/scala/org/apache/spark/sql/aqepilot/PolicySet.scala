@@ -73,13 +73,16 @@ object PolicySet {
     if (listed.isEmpty) empty
     else {
       val names = AqePilotConf.splitNames(listed)
-      val values = names.flatMap(keysOf).map(conf.getConfString(_, null))
-      val texts = listed +: conf.getConfString(AqePilotConf.Mode.key, null) +:
-        PolicyTexts.version(values) +: values
+      val keys = AqePilotConf.Mode.key +: names.flatMap(keysOf)
+      val values = keys.map(conf.getConfString(_, null))
+      val texts = listed +: PolicyTexts.version(values) +: values
       val known = cache.get(texts)
       if (known != null) known
       else {
-        val loaded = load(names, k => Option(conf.getConfString(k, null)))
+        // Of what was read just now: were a setting read again, another thread could have changed it meanwhile, and
+        // a set with a mode would be kept for those who have set another.
+        val read = keys.zip(values).filter(_._2 != null).toMap
+        val loaded = load(names, read.get)
         cache.put(texts, loaded)
         loaded
       }
