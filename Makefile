@@ -129,7 +129,7 @@ test-jvm: target/jars.stamp ## ScalaTest on 3.5 (Scala 2.12 and 2.13) and 4.3
 
 test-python: $(FULL:%=test-python-%) ## pytest on the newest 3.5 and 4.3
 
-# The JVMs of the tests start in half the time with it.
+# The JVMs of the tests start faster with it.
 .PRECIOUS: .envs/spark-%/spark-classes.jsa
 .envs/spark-%/spark-classes.jsa: .envs/spark-%/.ready
 	$(call with_spark,$*) PYTHONPATH=python python tests/python/class_archive.py

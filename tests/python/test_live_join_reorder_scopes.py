@@ -13,6 +13,7 @@ import policies
 import shared_relations
 from plans import Executed
 from rows import assert_same_rows
+from shared_relations import use
 
 POINT = "join_reorder"
 REVERSED = "-double(candidate.position)"
@@ -25,19 +26,14 @@ def relations(spark: SparkSession) -> SparkSession:
     return spark
 
 
-def use(spark: SparkSession, text: str) -> None:
-    spark.conf.set("spark.aqepilot.policies", "test")
-    spark.conf.set(f"spark.aqepilot.policy.test.{POINT}", text)
-
-
 @pytest.mark.parametrize("form", shared_relations.FORMS)
 def test_a_relation_used_twice_gives_its_rows_at_every_order(
     relations: SparkSession, form: str
 ) -> None:
-    shared_relations.use(relations, None)
+    use(relations, None)
     plain = shared_relations.rows(relations, form)
     for order in shared_relations.orders():
-        shared_relations.use(relations, order)
+        use(relations, order)
         assert shared_relations.rows(relations, form) == plain, order
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jar_matrix
 import pyspark
 import pytest
 
@@ -65,13 +66,7 @@ def choose(facts):
     return None if facts.side.is_left else "SHUFFLE_HASH"
 """
 # What changes the plan at each point.
-EVERY = {
-    "join_reorder": "-double(candidate.position)",
-    "join_selection": "'SHUFFLE_HASH'",
-    "shuffle_partitions": "7",
-    "skew_join": "named_struct('left_splits', transform(left.bytes_by_partition_id, b -> 2))",
-    "partition_coalescing": "named_struct('keep', true)",
-    "cost_evaluation": "spark.cost",
+EVERY = jar_matrix.POLICY | {
     "dynamic_join_selection": "CASE WHEN join.type = 'LEFT OUTER' THEN 'SHUFFLE_MERGE' END",
 }
 
