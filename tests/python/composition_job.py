@@ -18,7 +18,7 @@ import skewed
 
 KINDS = (
     *("hint", "resolution", "post-hoc resolution", "check", "plan normalization"),
-    *("pre-operator optimization", "optimizer", "pre-CBO"),
+    *("pre-operator optimization", "optimizer", "pre-CBO", "join"),
 )
 
 

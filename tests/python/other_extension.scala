@@ -5,7 +5,8 @@ import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, SparkSessionExtensionsProvider}
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
-import org.apache.spark.sql.catalyst.optimizer.BuildRight
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -32,6 +33,7 @@ class Extension extends SparkSessionExtensionsProvider {
     e.injectOptimizerRule(_ => new Step(7003, "optimizer"))
     e.injectPreCBORule(_ => new Step(7004, "pre-CBO"))
     e.injectPlannerStrategy(_ => LocalSorts)
+    e.injectPlannerStrategy(_ => PlansJoins)
     e.injectQueryPostPlannerStrategyRule(_ => new PhysicalStep(7005))
     e.injectRuntimeOptimizerRule(_ => HashHint)
     e.injectQueryStagePrepRule(_ => new PhysicalStep(7006))
@@ -127,15 +129,25 @@ object LocalSorts extends SparkStrategy {
   }
 }
 
-/** `hint`: a shuffled hash join where both sides have run. */
+/** `hint`: a shuffled hash join, whatever was said before. */
 object HashHint extends Rule[LogicalPlan] {
+  private val hint = JoinHint(None, Some(HintInfo(strategy = Some(SHUFFLE_HASH))))
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (!Did.asked("hint")) plan
-    else
-      plan.transform {
-        case j: Join if j.hint == JoinHint.NONE =>
-          j.copy(hint = JoinHint(None, Some(HintInfo(strategy = Some(SHUFFLE_HASH)))))
-      }
+    else plan.transform { case j: Join if j.hint != hint => j.copy(hint = hint) }
+}
+
+/** `plans`: a shuffled hash join that builds from the left. */
+object PlansJoins extends SparkStrategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case ExtractEquiJoinKeys(t, leftKeys, rightKeys, condition, _, l, r, _)
+        if Did.asked("plans") =>
+      Did.once("join")
+      Seq(
+        ShuffledHashJoinExec(leftKeys, rightKeys, t, BuildLeft, condition, planLater(l), planLater(r))
+      )
+    case _ => Nil
+  }
 }
 
 /** `nested`: runs another query, which its author repartitions, while one is planned. */

@@ -29,6 +29,7 @@ JOIN = "SELECT count(*), sum(hash(l.k, l.v, r.w)) FROM l JOIN r ON l.k = r.k"
 GROUPED = "SELECT k, count(*) FROM l GROUP BY k"
 COALESCES = {ADAPTIVE + "coalescePartitions.enabled": "true"}
 FEW = "named_struct('target_bytes', 100000000, 'min_partitions', 1)"
+MERGE = "named_struct('strategy', 'SHUFFLE_MERGE')"
 SPLIT = skewed.struct(
     left_splits="transform(left.bytes_by_partition_id, (b, i) -> if(i = 5, 3, 1))"
 )
@@ -68,9 +69,14 @@ CASES = (
     Case("numbers", JOIN, "numbers", point="shuffle_partitions", decision="5"),
     NESTED,
     Case("hash joins", JOIN, "hash"),
-    Case("hints", JOIN, "hint"),
+    Case("hints", JOIN, "hint", point="dynamic_join_selection", decision="'SHUFFLE_MERGE'"),
+    Case("hints for a strategy", JOIN, "hint", point="join_selection", decision=MERGE),
+    Case("plans joins", JOIN, "plans", point="join_selection", decision=MERGE),
 )
-DECIDED = [case for case in CASES if case.point and case is not NESTED]
+JOINS = ("hint", "plans")
+DECIDED = [case for case in CASES if case.point and case is not NESTED and case.does not in JOINS]
+# What Spark asks of all extensions again until none changes the plan, or of the first that answers.
+EITHER = [case for case in CASES if case.does in JOINS]
 NAMES = [case.name for case in CASES]
 # What each does is in the plan.
 SEEN = {
@@ -83,6 +89,8 @@ SEEN = {
     "another query": ", 8), ENSURE_REQUIREMENTS",
     "hash joins": "ShuffledHashJoin",
     "hints": "ShuffledHashJoin",
+    "hints for a strategy": "ShuffledHashJoin",
+    "plans joins": "BuildLeft",
 }
 Results = dict[tuple[str, str, str], dict[str, Any]]
 
@@ -98,6 +106,7 @@ def results(tmp_path_factory: pytest.TempPathFactory, spark_jar: Path) -> Result
     for name in parity.SPARKS_OWN:
         texts |= recipes.get(name, spark=pyspark.__version__).texts()
     policies = {"none": {}, "nothing": dict.fromkeys(texts, "NULL"), "recipes": texts}
+    decided = {"alone": [], "before": [*DECIDED, *EITHER, NESTED], "after": EITHER}
     found: Results = {}
     for order, extensions in {"alone": PLATFORM, **ORDERS}.items():
         work = {
@@ -105,7 +114,7 @@ def results(tmp_path_factory: pytest.TempPathFactory, spark_jar: Path) -> Result
             "cases": [
                 case._asdict()
                 | {"settings": dict(case.settings)}
-                | {"policies": case.policies if order == "before" else {}}
+                | {"policies": case.policies if case in decided[order] else {}}
                 for case in CASES
             ],
             "policies": policies if order != "alone" else {"none": {}},
@@ -141,7 +150,7 @@ def test_the_other_extension_did_something(results: Results, name: str) -> None:
     alone = results["alone", name, "none"]
     assert SEEN[name] in alone["plan"]
     if name == KINDS.name:
-        expected = {"pre-operator optimization": int(pyspark.__version__ >= "4.3")}
+        expected = {"pre-operator optimization": int(pyspark.__version__ >= "4.3"), "join": 0}
         assert {kind: n for kind, n in alone["did"].items() if n != 1} == {
             kind: n for kind, n in expected.items() if n != 1
         }
@@ -170,6 +179,23 @@ def test_a_decision_does_not_overrule_it(results: Results, case: Case) -> None:
     )
     assert beside["plan"] == alone["plan"]
     assert beside["reasons"] == [[case.point, "OTHER_EXTENSION"]]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("case", EITHER, ids=lambda case: case.name)
+def test_a_decision_on_a_join_does_not_overrule_it_in_either_order(
+    results: Results, case: Case, order: str
+) -> None:
+    alone, beside = (
+        results["alone", case.name, "none"],
+        results[order, case.name, "otherwise"],
+    )
+    assert beside["plan"] == alone["plan"]
+    assert beside["did"] == alone["did"]
+    # A strategy that stands before ours leaves nothing to ask about.
+    is_asked = case.does != "plans" or order == "after"
+    assert ([case.point, "OTHER_EXTENSION"] in beside["reasons"]) == is_asked
 
 
 @pytest.mark.timeout(900)

@@ -78,11 +78,14 @@ final class SideState {
   /** Whether a policy's word has ever been put into the plan here: Spark's own rule is silent since. */
   var overridden: Boolean = false
 
+  /** The strategies, as hints, that our rule has left here: those of the plan that AQE goes on with are among them. */
+  var left: Set[Option[String]] = Set.empty
+
   /** What was recorded last, so that the same is not recorded again. */
   var recorded: Option[Any] = None
 
   /** Whether a policy's word is in the plan here. */
-  def isDecided: Boolean = asked.exists(_.word.isDefined)
+  @volatile var isDecided: Boolean = false
 }
 
 object JoinState {

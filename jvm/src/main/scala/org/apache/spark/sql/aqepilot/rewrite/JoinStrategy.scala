@@ -6,7 +6,7 @@ import org.apache.spark.sql.ExperimentalMethods
 import org.apache.spark.sql.aqepilot.Sessions
 import org.apache.spark.sql.aqepilot.facts.JoinSide
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
-import org.apache.spark.sql.catalyst.plans.logical.{HintErrorHandler, Join}
+import org.apache.spark.sql.catalyst.plans.logical.{HintErrorHandler, Join, JoinHint}
 import org.apache.spark.sql.execution.{SparkPlan, SparkPlanner, SparkStrategy}
 import org.apache.spark.sql.execution.joins.{
   BroadcastHashJoinExec,
@@ -49,6 +49,21 @@ object JoinStrategy {
         Some(Selection(JoinSelectionPoint.ShuffleReplicate, None))
       case _ => None
     }
+  }
+
+  /** What Spark's own rule says to a join while its query runs, when it has the user's hints only. */
+  def hintBySpark(join: Join, state: JoinState): JoinHint = {
+    val bare = join.copy(hint = state.userHint)
+    val rule = SparkJoinRules.rule
+    val excluded = SQLConf.get.getConf(SQLConf.ADAPTIVE_OPTIMIZER_EXCLUDED_RULES).exists(
+      _.split(",").map(_.trim).contains(rule.ruleName)
+    )
+    if (excluded) bare.hint
+    else
+      rule(bare) match {
+        case j: Join => j.hint
+        case _       => bare.hint
+      }
   }
 
   /** What Spark's own strategy makes of a join that has these hints, without planning its children.

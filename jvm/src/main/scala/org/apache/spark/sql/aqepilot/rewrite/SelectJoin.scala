@@ -58,7 +58,8 @@ final class SelectionState {
   * mean the same.
   *
   * Hook: planner strategy, before Spark's own, at the first planning and at every re-plan. The plan's hints stay
-  * as they are: each planning starts from Spark's choice.
+  * as they are: each planning starts from Spark's choice. A join that a strategy of another extension plans,
+  * before or after ours, is that strategy's.
   *
   * A no-op without policies, and for joins of which a side is broadcast already.
   */
@@ -93,12 +94,21 @@ object SelectJoin extends SparkStrategy {
       state: JoinState
   ): Seq[SparkPlan] = {
     val asked = ask(session, set, join, state)
-    val isOverruled = state.left.isDecided || state.right.isDecided
-    val selection = if (isOverruled) None else asked.decision
-    state.selection.inForce = selection
-    record(session, join, state, asked, if (isOverruled) Reason.RunTimeDecision else Reason.Applied)
-    selection.fold(Seq.empty[SparkPlan]) { s =>
-      JoinStrategy.plannedBySpark(session, join.copy(hint = hint(s)))
+    val refused =
+      if (state.left.isDecided || state.right.isDecided) Some(Reason.RunTimeDecision)
+      else if (asked.decision.isDefined && OtherRules.gaveHint(session, join, state))
+        Some(Reason.OtherExtension)
+      else None
+    val selection = if (refused.isEmpty) asked.decision else None
+    // Spark asks the strategies in turn: these plans are taken, so that none is asked a second time.
+    val byOthers = if (selection.isEmpty) Nil else OtherRules.planned(session, this, join)
+    val isOurs = byOthers.isEmpty
+    state.selection.inForce = if (isOurs) selection else None
+    val outcome = refused.getOrElse(if (isOurs) Reason.Applied else Reason.OtherExtension)
+    record(session, join, state, asked, outcome)
+    selection match {
+      case Some(s) if isOurs => JoinStrategy.plannedBySpark(session, join.copy(hint = hint(s)))
+      case _                 => byOthers
     }
   }
 

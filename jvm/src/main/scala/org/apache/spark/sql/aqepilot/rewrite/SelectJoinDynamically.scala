@@ -21,7 +21,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{DynamicJoinSelectionPoint, JoinLegality}
+import io.aqepilot.decision.{DynamicJoinSelectionPoint, JoinLegality, Reason}
 import io.aqepilot.decision.DynamicJoinSelectionPoint._
 
 /** What asking about one side gave.
@@ -113,19 +113,7 @@ final private class JoinDecision(
   private val conf: SQLConf = session.sessionState.conf
   private val executionId = QueryFacts.executionId(session.sparkContext)
 
-  /** What Spark's own rule says to this join when it has the user's hints only. */
-  private lazy val sparkHint: JoinHint = {
-    val bare = join.copy(hint = state.userHint)
-    val excluded = conf.getConf(SQLConf.ADAPTIVE_OPTIMIZER_EXCLUDED_RULES).exists(
-      _.split(",").map(_.trim).contains(SparkJoinRules.rule.ruleName)
-    )
-    if (excluded) bare.hint
-    else
-      SparkJoinRules.rule(bare) match {
-        case j: Join => j.hint
-        case _       => bare.hint
-      }
-  }
+  private lazy val sparkHint: JoinHint = JoinStrategy.hintBySpark(join, state)
 
   private lazy val conversion: Option[String] = {
     def plain(side: JoinSide) = if (side.isPlain) side.finished else None
@@ -159,17 +147,32 @@ final private class JoinDecision(
           memory.asked = Some(ask(facts, isLeft, memory.askings))
         }
     }
-    val leftWord = state.left.asked.flatMap(_.word)
-    val rightWord = state.right.asked.flatMap(_.word)
-    val decided = {
-      val hint = JoinHint(
-        hintOf(state.left, leftWord, _.leftHint),
-        hintOf(state.right, rightWord, _.rightHint)
-      )
-      withPreferred(if (hint == join.hint) join else join.copy(hint = hint), leftWord, rightWord)
-    }
-    record(leftWord, rightWord, decided.hint)
+    val isOthers = OtherRules.gaveHint(session, join, state)
+    val leftWord = state.left.asked.flatMap(_.word).filterNot(_ => isOthers)
+    val rightWord = state.right.asked.flatMap(_.word).filterNot(_ => isOthers)
+    val decided = if (isOthers) join else hinted(leftWord, rightWord)
+    remember(state.left, leftWord, decided.hint.leftHint, isOthers)
+    remember(state.right, rightWord, decided.hint.rightHint, isOthers)
+    record(leftWord, rightWord, decided.hint, isOthers)
     decided
+  }
+
+  private def remember(
+      memory: SideState,
+      word: Option[String],
+      hint: Option[HintInfo],
+      isOthers: Boolean
+  ): Unit = {
+    memory.isDecided = word.isDefined
+    if (!isOthers) memory.left += JoinState.word(hint)
+  }
+
+  private def hinted(leftWord: Option[String], rightWord: Option[String]): Join = {
+    val hint = JoinHint(
+      hintOf(state.left, leftWord, _.leftHint),
+      hintOf(state.right, rightWord, _.rightHint)
+    )
+    withPreferred(if (hint == join.hint) join else join.copy(hint = hint), leftWord, rightWord)
   }
 
   private def ask(facts: => JoinFacts, isLeft: Boolean, number: Int): AskedSide = {
@@ -228,11 +231,17 @@ final private class JoinDecision(
     if (hint == join.hint) join else join.copy(hint = hint)
   }
 
-  private def record(leftWord: Option[String], rightWord: Option[String], hint: JoinHint): Unit =
+  private def record(
+      leftWord: Option[String],
+      rightWord: Option[String],
+      hint: JoinHint,
+      isOthers: Boolean
+  ): Unit =
     FailOpen("record", ()) {
       val rightIsSmaller = right.sizeInBytes <= left.sizeInBytes
       def loser(word: Option[String], other: Option[HintInfo], otherIsSmaller: Boolean) =
-        word.flatMap(JoinLegality.loses(_, JoinState.word(other), otherIsSmaller))
+        if (isOthers) Some(Reason.OtherExtension)
+        else word.flatMap(JoinLegality.loses(_, JoinState.word(other), otherIsSmaller))
       JoinRecord.side(
         session,
         state,
