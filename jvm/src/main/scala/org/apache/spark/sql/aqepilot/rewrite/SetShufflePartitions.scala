@@ -37,7 +37,11 @@ object SetShufflePartitions extends Rule[SparkPlan] {
   /** On the shuffles of a group that a policy gave a number: the group's id. */
   val tag: TreeNodeTag[Long] = TreeNodeTag[Long]("aqepilot.shuffle")
 
-  private type Answers = ConcurrentHashMap[Any, AskedShuffles]
+  /** What is remembered of a query. */
+  final private class Answers {
+    val byKey = new ConcurrentHashMap[Any, AskedShuffles]
+    val shapes = new ShuffleShapes
+  }
 
   /** The answers of each query, gone with it. */
   private val answersOf =
@@ -63,11 +67,12 @@ object SetShufflePartitions extends Rule[SparkPlan] {
     }
 
   private def decide(session: Sessions.Classic, set: PolicySet, plan: SparkPlan): SparkPlan = {
-    val groups = ShuffleGroups.of(plan).filterNot(_.isFixed)
+    val answers = remembered(QueryFacts.executionId(session.sparkContext)).getOrElse(new Answers)
+    val groups = ShuffleGroups.of(plan, answers.shapes).filterNot(_.isFixed)
     if (groups.isEmpty) plan
     else {
       val (others, changes) =
-        groups.flatMap(change(session, set, _)).partition(c => isOthers(session, c.group))
+        groups.flatMap(change(session, set, _, answers)).partition(c => isOthers(session, c.group))
       others.foreach(
         _.record(
           (
@@ -100,13 +105,14 @@ object SetShufflePartitions extends Rule[SparkPlan] {
   private def change(
       session: Sessions.Classic,
       set: PolicySet,
-      group: ShuffleGroup
+      group: ShuffleGroup,
+      answers: Answers
   ): Option[Change] = group.started match {
     case Some(number) =>
       if (group.needless.isEmpty && group.numbers.forall(_ == number)) None
       else Some(Change(group, number, None, _ => ()))
     case None =>
-      val asked = ask(session, set, group)
+      val asked = ask(session, set, group, answers)
       asked._1.number match {
         case Some(number) => Some(Change(group, number, Some(asked._1), asked._2))
         case None         =>
@@ -116,20 +122,24 @@ object SetShufflePartitions extends Rule[SparkPlan] {
   }
 
   /** The answers, and what writes them into the record if they are new. */
-  private def ask(session: Sessions.Classic, set: PolicySet, group: ShuffleGroup) = {
+  private def ask(
+      session: Sessions.Classic,
+      set: PolicySet,
+      group: ShuffleGroup,
+      answers: Answers
+  ) = {
     val sc = session.sparkContext
     val executionId = QueryFacts.executionId(sc)
     val facts = ShuffleGroupFacts.of(group, conf)
     val key = (set, QueryFacts.conf(conf), facts, group.shapes)
-    val answers = remembered(executionId)
-    val known = answers.map(_.get(key)).orNull
+    val known = answers.byKey.get(key)
     if (known != null) (known, (_: (Reason, Option[String])) => ())
     else {
       val asked = AskedShuffles(
         ids.incrementAndGet(),
         Asking.of(session, set, point, executionId)(facts.row(sc, conf, executionId))
       )
-      answers.foreach(_.put(key, asked))
+      answers.byKey.put(key, asked)
       def record(outcome: (Reason, Option[String])): Unit = FailOpen("record", ()) {
         val subject = Subject(
           s"${ShuffleFates.Subject}${asked.id}",

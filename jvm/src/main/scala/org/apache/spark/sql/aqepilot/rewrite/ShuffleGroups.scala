@@ -32,13 +32,16 @@ import org.apache.spark.sql.execution.joins.CartesianProductExec
   *   whether the user, a bucketed table or a source gives the number
   * @param reader
   *   the top of the stage that reads them
+  * @param shapes
+  *   those of `shuffles`, by [[ShuffleShapes]]
   */
 final case class ShuffleGroup(
     shuffles: Seq[ShuffleExchangeExec],
     needless: Seq[ShuffleExchangeExec],
     started: Option[Int],
     isFixed: Boolean,
-    reader: SparkPlan
+    reader: SparkPlan,
+    shapes: Seq[Int]
 ) {
 
   /** Spark's numbers. Never ask a shuffle for its own `numPartitions`: that makes its RDD, and runs a job to
@@ -49,14 +52,13 @@ final case class ShuffleGroup(
   /** Spark's number, the largest where it has not made them alike. */
   def number: Int = numbers.max
 
-  lazy val shapes: Seq[SparkPlan] = shuffles.map(ShuffleGroups.shape)
-
   private[rewrite] def +(that: ShuffleGroup) = ShuffleGroup(
     shuffles ++ that.shuffles,
     needless ++ that.needless,
     started.orElse(that.started),
     isFixed || that.isFixed,
-    reader
+    reader,
+    shapes ++ that.shapes
   )
 }
 
@@ -64,19 +66,21 @@ object ShuffleGroups {
 
   /** The groups of a plan that have a shuffle which is not started. Groups with equal shuffles are one, so
     * that a shuffle's result is still reused where it was.
+    *
+    * @param shapes
+    *   the query's
     */
-  def of(plan: SparkPlan): Seq[ShuffleGroup] = {
-    val known = startedShuffles(plan)
-    val found = stages(plan).map { group =>
-      if (group.started.isDefined) group
-      else group.copy(started = group.shapes.flatMap(known.get).headOption)
-    }
-    merged(found.filter(_.shuffles.nonEmpty))
-  }
-
-  /** A shuffle without its number of partitions, nor those of the shuffles beneath it that Spark added. */
-  def shape(shuffle: SparkPlan): SparkPlan = shuffle.canonicalized.transform {
-    case e: ShuffleExchangeExec if isSparks(e) => withNumber(e, 1)
+  def of(plan: SparkPlan, shapes: ShuffleShapes): Seq[ShuffleGroup] = {
+    val shape = shapes.numbering()
+    val found = stages(plan)
+    val known = startedShuffles(plan, shape)
+    merged(found.filter(_.shuffles.nonEmpty).map { group =>
+      val own = group.shuffles.map(shape)
+      group.copy(
+        started = group.started.orElse(own.flatMap(known.get).headOption),
+        shapes = own
+      )
+    })
   }
 
   def withNumber(shuffle: ShuffleExchangeExec, number: Int): ShuffleExchangeExec =
@@ -88,14 +92,16 @@ object ShuffleGroups {
         changed
       }
 
-  private def isSparks(e: ShuffleExchangeExec): Boolean = e.shuffleOrigin == ENSURE_REQUIREMENTS &&
-    ShufflePartitionings.withNumber(e.outputPartitioning, 1).isDefined
+  private[rewrite] def isSparks(e: ShuffleExchangeExec): Boolean =
+    e.shuffleOrigin == ENSURE_REQUIREMENTS &&
+      ShufflePartitionings.withNumber(e.outputPartitioning, 1).isDefined
 
-  private def startedShuffles(plan: SparkPlan): Map[SparkPlan, Int] = plan.collect {
-    case s: ShuffleQueryStageExec =>
-      startedShuffles(s.plan) + (shape(s) -> s.shuffle.outputPartitioning.numPartitions)
-    case s: QueryStageExec => startedShuffles(s.plan)
-  }.foldLeft(Map.empty[SparkPlan, Int])(_ ++ _)
+  private def startedShuffles(plan: SparkPlan, shape: SparkPlan => Int): Map[Int, Int] =
+    plan.collect {
+      case s: ShuffleQueryStageExec =>
+        startedShuffles(s.plan, shape) + (shape(s) -> s.shuffle.outputPartitioning.numPartitions)
+      case s: QueryStageExec => startedShuffles(s.plan, shape)
+    }.foldLeft(Map.empty[Int, Int])(_ ++ _)
 
   private def stages(plan: SparkPlan): Seq[ShuffleGroup] = {
     val below = mutable.ArrayBuffer.empty[SparkPlan]
@@ -103,7 +109,8 @@ object ShuffleGroups {
     group +: below.toSeq.flatMap(stages)
   }
 
-  private def nothing(reader: SparkPlan) = ShuffleGroup(Nil, Nil, None, isFixed = false, reader)
+  private def nothing(reader: SparkPlan) =
+    ShuffleGroup(Nil, Nil, None, isFixed = false, reader, Nil)
 
   /** What a stage reads whose top is `reader`.
     *
