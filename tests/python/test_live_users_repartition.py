@@ -179,6 +179,35 @@ def test_a_local_read_does_not_tear_it(
     assert "DISTRIBUTION_BROKEN" in policies.reasons(spark)
 
 
+@pytest.mark.parametrize(
+    ("settings", "texts"),
+    [
+        (NO_LOCAL_READS, {"partition_coalescing": struct(local_read="true")}),
+        ({}, {"join_selection": f"CASE WHEN join.is_replan THEN {struct(strategy=BROADCAST)} END"}),
+    ],
+    ids=["coalescing", "selection"],
+)
+def test_what_stands_below_a_repartition_is_read_locally_as_ever(
+    skewed_tables: SparkSession, settings: dict[str, str], texts: dict[str, str]
+) -> None:
+    """The repartition, which Spark has not left out, shuffles the rows anyway."""
+    spark = skewed_tables
+    skewed.settings(spark, BROADCASTS)
+
+    def run() -> tuple[str, int]:
+        df = spark.sql(LEFT_JOINED).repartition(PARTITIONS + 1, "k")
+        rows = df.count()
+        assert len(partitions(df)) == PARTITIONS + 1
+        df.collect()
+        return plans.canonical_plan(df), rows
+
+    plain = run()
+    skewed.settings(spark, BROADCASTS, settings)
+    use(spark, **texts)
+    assert run() == plain
+    assert "DISTRIBUTION_BROKEN" not in policies.reasons(spark)
+
+
 @WITHIN
 @pytest.mark.parametrize(
     "texts",

@@ -1,19 +1,17 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.{FailOpen, Health, PolicySet}
+import org.apache.spark.sql.aqepilot.FailOpen
 import org.apache.spark.sql.catalyst.plans.physical.{Distribution, UnspecifiedDistribution}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 
-import io.aqepilot.decision.PartitionCoalescingPoint
-
 /** Marks the root of each prepared plan with the distribution that the query's author wants there: a rule for
   * stages is not told which of them is the final one.
   *
   * Hook: query stage preparation, the last of ours, after all that may replace the root. Never changes a plan; a no-op without
-  * policies. The mark is of Spark's own classes, because plans travel to executors.
+  * policies whose decisions change how rows are distributed. The mark is of Spark's own classes, because plans travel to executors.
   */
 object FinalStage extends Rule[SparkPlan] {
 
@@ -21,10 +19,7 @@ object FinalStage extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = {
     FailOpen("final stage", ()) {
-      if (
-        Health.isLive(PartitionCoalescingPoint) &&
-        PolicySet.of(conf).at(PartitionCoalescingPoint).nonEmpty
-      ) plan.setTagValue(tag, RequiredDistribution.current)
+      if (RequiredDistribution.isWanted) plan.setTagValue(tag, RequiredDistribution.current)
     }
     RequiredDistribution.done()
     plan

@@ -93,7 +93,8 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
   }
 
   def isValid(result: SparkPlan): Boolean =
-    ValidateRequirements.validate(result, required) && UsersRepartitions.areKept(plan, result)
+    ValidateRequirements.validate(result, required) &&
+      UsersRepartitions.areKeptInStage(plan, result)
 
   /** A minimum that is the group's own holds for it alone: Spark's is one for all groups of the stage, which
     * share it by size.

@@ -54,7 +54,8 @@ object RequiredDistribution extends Rule[SparkPlan] {
     plan
   }
 
-  private def isWanted: Boolean = {
+  /** Whether a policy may change how rows are distributed. */
+  def isWanted: Boolean = {
     val set = PolicySet.of(conf)
     points.exists(set.at(_).nonEmpty)
   }

@@ -106,6 +106,10 @@ private object UsersRepartitions {
   /** What a plan must not break that another plan keeps. */
   def areKept(before: SparkPlan, after: SparkPlan): Boolean = broken(before, after).isEmpty
 
+  /** The same of a stage's plan. */
+  def areKeptInStage(before: SparkPlan, after: SparkPlan): Boolean =
+    broken(before, after, isShuffled(before)).isEmpty
+
   /** The plan with the author's shuffles where they stood, as far as it breaks what they are for. */
   def restored(before: SparkPlan, plan: SparkPlan): SparkPlan = {
     val gone = broken(before, plan)
@@ -158,7 +162,7 @@ private object UsersRepartitions {
     * and for the sake of a join that a policy decided on: a broadcast join, which Spark alone would not have here.
     */
   def together(plan: SparkPlan): SparkPlan = {
-    val torn = leftOut(plan).filterNot(_.isClustered).map(_.node)
+    val torn = leftOut(plan, isShuffled(plan)).filterNot(_.isClustered).map(_.node)
       .filter(_.exists(JoinState.of(_).exists(_.isDecided)))
     def whole(plan: SparkPlan): SparkPlan = plan match {
       case r: AQEShuffleReadExec if r.isLocalRead => r.child
@@ -169,13 +173,23 @@ private object UsersRepartitions {
     if (torn.isEmpty) plan else over(plan)
   }
 
-  private def broken(before: SparkPlan, after: SparkPlan): Seq[LeftOut] = {
-    val was = leftOut(before).map(l => l.id -> l).toMap
-    leftOut(after).filterNot(now => was.get(now.id).forall(now.isKeptFrom))
+  /** Whether an exchange reads what this plan of a stage puts out: the author's, which then is not left out, or
+    * another, to which it is all the same how the rows come.
+    */
+  private def isShuffled(stage: SparkPlan) = !FinalStage.is(stage)
+
+  private def broken(
+      before: SparkPlan,
+      after: SparkPlan,
+      isShuffled: Boolean = false
+  ): Seq[LeftOut] = {
+    val was = leftOut(before, isShuffled).map(l => l.id -> l).toMap
+    leftOut(after, isShuffled).filterNot(now => was.get(now.id).forall(now.isKeptFrom))
   }
 
-  private def leftOut(plan: SparkPlan): Seq[LeftOut] = {
+  private def leftOut(plan: SparkPlan, isShuffled: Boolean): Seq[LeftOut] = {
     val seen = scala.collection.mutable.Set.empty[Long]
+    if (isShuffled) plan.getTagValue(tag).foreach { case (id, _, _) => seen += id }
     plan.flatMap { node =>
       node.getTagValue(tag) match {
         case Some((id, partitioning, origin)) if seen.add(id) =>
