@@ -104,7 +104,7 @@ def local_session() -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")
         # That this machine is busy is no fault of a function's.
-        .config("spark.aqepilot.python.deadline", "1s")
+        .config("spark.aqepilot.ask.deadline", "1s")
     )
     try:
         spark = configure(builder).getOrCreate()

@@ -57,7 +57,7 @@ def _spark_context(
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.log.level": "WARN",
             # What misses it hangs, however busy the machine.
-            "spark.aqepilot.python.deadline": "20s",
+            "spark.aqepilot.ask.deadline": "20s",
             "spark.sql.session.timeZone": "UTC",
         }
         | context_settings

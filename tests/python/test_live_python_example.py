@@ -49,7 +49,7 @@ def test_a_model_is_trained_from_a_log_and_decides_in_the_next_run(
                 "spark.eventLog.dir": logs.as_uri(),
                 "spark.eventLog.rolling.enabled": "false",
                 "spark.eventLog.compress": "false",
-                "spark.aqepilot.python.deadline": "20s",
+                "spark.aqepilot.ask.deadline": "20s",
                 "spark.aqepilot.policies": name,
             }
             | {f"spark.aqepilot.policy.{name}.{key}": text for key, text in texts.items()},

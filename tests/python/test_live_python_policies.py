@@ -221,7 +221,7 @@ def test_a_function_at_fault_costs_a_submitted_job_its_decisions_only(
     module = tmp_path / "faults.py"
     module.write_text(FAULTS, encoding="utf-8")
     # Time enough for what answers, however busy the machine.
-    conf = {"spark.aqepilot.python.breaker_failures": "2", "spark.aqepilot.python.deadline": "3s"}
+    conf = {"spark.aqepilot.ask.breaker_failures": "2", "spark.aqepilot.ask.deadline": "3s"}
     reasons, status, stderr = submitted(spark_submit, module, function, conf)
     assert reasons[reason] == 2
     assert set(reasons) <= {reason, "PYTHON_BREAKER_OPEN", "PYTHON_BUSY"}
@@ -240,7 +240,7 @@ def test_a_submitted_function_decides_and_its_output_is_in_the_drivers_log(
         "def choose(facts):\n    return None if facts.side.is_left else 'SHUFFLE_HASH'\n",
         encoding="utf-8",
     )
-    conf = {"spark.log.level": "INFO", "spark.aqepilot.python.deadline": "20s"}
+    conf = {"spark.log.level": "INFO", "spark.aqepilot.ask.deadline": "20s"}
     if master != "local[2]":
         conf["spark.executor.memory"] = "1g"
     reasons, status, stderr = submitted(spark_submit, module, "choose", conf, master=master)

@@ -78,7 +78,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
     ours |= {
         "spark.aqepilot.strict": "true",
         "spark.aqepilot.python.allow_session": "true",
-        "spark.aqepilot.python.deadline": "20s",
+        "spark.aqepilot.ask.deadline": "20s",
     }
     folders = [tmp_path_factory.mktemp("plain"), tmp_path_factory.mktemp("policy")]
     jobs = [

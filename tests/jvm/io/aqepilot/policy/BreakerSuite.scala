@@ -1,4 +1,4 @@
-package org.apache.spark.sql.aqepilot.python
+package io.aqepilot.policy
 
 import org.scalatest.funsuite.AnyFunSuite
 

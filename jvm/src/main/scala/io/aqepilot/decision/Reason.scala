@@ -117,6 +117,18 @@ object Reason {
     "the plan as decided failed the check that it returns the same: the incoming plan was kept; this is a fault " +
       "of aqepilot, please report it"
   )
+  val EvaluationDeadline: Reason = Reason(
+    "EVALUATION_DEADLINE",
+    "the policy's text took longer to evaluate than spark.aqepilot.ask.deadline: counts as null"
+  )
+  val EvaluationTooLarge: Reason = Reason(
+    "EVALUATION_TOO_LARGE",
+    "the policy's text made larger values than a driver should hold: counts as null"
+  )
+  val EvaluationBreakerOpen: Reason = Reason(
+    "EVALUATION_BREAKER_OPEN",
+    "the policy's text took too long, or too much memory, several times in a row and is not asked for a while"
+  )
   val PythonRaised: Reason =
     Reason("PYTHON_RAISED", "the Python function raised an exception: counts as null")
   val PythonWrongAnswer: Reason = Reason(
@@ -125,11 +137,11 @@ object Reason {
   )
   val PythonDeadline: Reason = Reason(
     "PYTHON_DEADLINE",
-    "the Python function did not answer within spark.aqepilot.python.deadline; its process was ended"
+    "the Python function did not answer within spark.aqepilot.ask.deadline; its process was ended"
   )
   val PythonBusy: Reason = Reason(
     "PYTHON_BUSY",
-    "other Python functions kept the worker process busy for all of spark.aqepilot.python.deadline"
+    "other Python functions kept the worker process busy for all of spark.aqepilot.ask.deadline"
   )
   val PythonDied: Reason =
     Reason("PYTHON_DIED", "the worker process ended before the Python function had answered")
@@ -177,6 +189,9 @@ object Reason {
     ConditionCanThrow,
     SharedColumns,
     InvalidRewrite,
+    EvaluationDeadline,
+    EvaluationTooLarge,
+    EvaluationBreakerOpen,
     PythonRaised,
     PythonWrongAnswer,
     PythonDeadline,

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.aqepilot.python
+package io.aqepilot.policy
 
 /** Keeps from asking what fails again and again (Nygard, Release It!: circuit breaker).
   *

@@ -14,6 +14,8 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.types.DataType
 
+import io.aqepilot.decision.Reason
+
 /** A fact could not be computed: a fault of ours, not of the policy that reads it. */
 final class FactFault(cause: Throwable) extends RuntimeException(cause)
 
@@ -69,6 +71,9 @@ object CompiledPolicy {
   * evaluation borrows an instance from a pool that grows to the number of threads at work; a fresh
   * instance is a deserialised copy, since Catalyst's own copies share state.
   *
+  * An evaluation that takes longer than the thread's [[AskBudget]], or makes larger values than [[Meter]] allows,
+  * is ended and has failed.
+  *
   * @param answer the type of its answers
   * @param reads the fact paths that the optimised expression reads
   */
@@ -78,15 +83,16 @@ final class SqlPolicy private (
     bound: Array[Byte],
     reads: Seq[String]
 ) extends CompiledPolicy {
-  private val idle = new ConcurrentLinkedQueue[Expression]
+  private val idle = new ConcurrentLinkedQueue[Metered]
 
   override def code: Option[String] = None
 
   override def eval(facts: InternalRow): Either[EvaluationFailure, Any] =
-    CompiledPolicy.guarded(e => EvaluationFailure(ErrorText.of(e))) {
+    CompiledPolicy.guarded(SqlPolicy.failure) {
       FixedSemantics.under {
         val borrowed = idle.poll()
         val expression = if (borrowed == null) SqlPolicy.copy(bound) else borrowed
+        expression.meter.start()
         val answer = expression.eval(facts)
         idle.offer(expression)
         Right(answer)
@@ -111,13 +117,21 @@ object SqlPolicy {
   ): SqlPolicy = {
     val bytes = new ByteArrayOutputStream
     val out = new ObjectOutputStream(bytes)
-    out.writeObject(bound)
+    out.writeObject(Metered(bound))
     out.close()
     new SqlPolicy(text, answer, bytes.toByteArray, reads)
   }
 
-  private def copy(bytes: Array[Byte]): Expression =
-    new LocalObjects(new ByteArrayInputStream(bytes)).readObject().asInstanceOf[Expression]
+  private def copy(bytes: Array[Byte]): Metered =
+    new LocalObjects(new ByteArrayInputStream(bytes)).readObject().asInstanceOf[Metered]
+
+  private def failure(e: Throwable): EvaluationFailure = TooCostly.in(e) match {
+    case Some(costly) => EvaluationFailure(costly.getMessage, costly.reason)
+    case None         =>
+      val reason =
+        if (e.isInstanceOf[OutOfMemoryError]) Reason.EvaluationTooLarge else Reason.EvaluationFailed
+      EvaluationFailure(ErrorText.of(e), reason)
+  }
 
   /** Resolves classes as this jar does, whichever class loader the calling thread has. */
   private class LocalObjects(in: InputStream) extends ObjectInputStream(in) {

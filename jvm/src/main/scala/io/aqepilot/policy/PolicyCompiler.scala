@@ -66,7 +66,12 @@ object PolicyCompiler {
   ): Either[PolicyError, SqlPolicy] =
     try FixedSemantics.under(Right(bind(text, facts, answers)))
     catch {
-      case e: Refused           => Left(e.error)
+      case e: Refused                               => Left(e.error)
+      case e: Throwable if TooCostly.in(e).nonEmpty =>
+        Left(error(
+          TooComplex,
+          s"A constant part of the expression: ${TooCostly.in(e).get.getMessage}"
+        ))
       case e: ParseException    => Left(syntax(e))
       case e: AnalysisException => Left(of(codeOf(e), e))
       case e: OutOfMemoryError  =>
@@ -94,7 +99,8 @@ object PolicyCompiler {
         .fold(as)(FixedSemantics.analyze(_, relation))
     }
     val answer = AnalysedCheck(single(analysed, relation, parsed.origin), answers, parsed.origin)
-    val optimised = single(FixedSemantics.optimize(analysed), relation, parsed.origin)
+    val optimised =
+      single(FixedSemantics.optimize(ConstantParts.in(analysed)), relation, parsed.origin)
     ExpressionSize.check(optimised)
     val cast =
       if (optimised.dataType == answer) optimised else Cast(optimised, answer, Some("UTC"))

@@ -160,8 +160,7 @@ private[policy] object TextCheck {
     "math_funcs",
     "predicate_funcs",
     "string_funcs",
-    "struct_funcs",
-    "url_funcs"
+    "struct_funcs"
   )
 
   val memoryFunctions: Set[String] = Set(

@@ -92,7 +92,7 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
       .setAppName("threads")
       .set("spark.ui.enabled", "false")
       .set("spark.pyspark.python", "python3")
-      .set("spark.aqepilot.python.deadline", "20s")
+      .set("spark.aqepilot.ask.deadline", "20s")
     new SparkContext(conf) // as it is there when Spark applies the extensions that a setting names
     val session = SparkSession
       .builder()

@@ -33,7 +33,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
       .setAppName("workers")
       .set("spark.ui.enabled", "false")
       .set("spark.pyspark.python", "python3")
-      .set("spark.aqepilot.python.deadline", "5s")
+      .set("spark.aqepilot.ask.deadline", "5s")
     settings.foreach { case (key, value) => conf.set("spark." + key, value) }
     sc = new SparkContext(conf)
   }
@@ -205,7 +205,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     test(
       s"a function that $what misses the deadline, its process is ended and the next ask served"
     ) {
-      start("aqepilot.python.deadline" -> "1s")
+      start("aqepilot.ask.deadline" -> "1s")
       val policy = function(
         s"""def choose(facts):
            |    if facts.query.description: $body
@@ -254,7 +254,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   Seq(10, 1000000).foreach { partitions =>
     test(s"a process that does not read $partitions numbers is waited for no longer than that") {
-      start("aqepilot.python.deadline" -> "1s")
+      start("aqepilot.ask.deadline" -> "1s")
       val policy = function("def choose(facts): return str(len(facts.side.bytes_by_partition_id))")
       val row = facts(bytes = Seq.fill(partitions)(1L))
       assert(asked(policy, row) === partitions.toString)
@@ -291,7 +291,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   test("what is no decision is refused with what is allowed") {
-    start("aqepilot.python.breaker_failures" -> "100")
+    start("aqepilot.ask.breaker_failures" -> "100")
     def returning(what: String) = asked(function(s"def choose(facts): return $what"))
     assert(
       returning("3") === "PYTHON_WRONG_ANSWER: the answer is 3; it has to be a string, or None."
@@ -322,7 +322,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   test("a function that allocates without end meets its limit, not the driver's") {
-    start("aqepilot.python.memory" -> "256m", "aqepilot.python.deadline" -> "30s")
+    start("aqepilot.python.memory" -> "256m", "aqepilot.ask.deadline" -> "30s")
     val policy = function(
       """def choose(facts):
         |    held = []
@@ -335,7 +335,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   test("after repeated failures a function is not asked for a while, others are") {
-    start("aqepilot.python.breaker_failures" -> "2", "aqepilot.python.breaker_time" -> "400ms")
+    start("aqepilot.ask.breaker_failures" -> "2", "aqepilot.ask.breaker_time" -> "400ms")
     val mended = new File(folder, "mended")
     mended.delete()
     val policy = function(
@@ -401,7 +401,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   test("10,000 asks of 8 threads each get their own answer") {
-    start("aqepilot.python.workers" -> "2", "aqepilot.python.deadline" -> "60s")
+    start("aqepilot.python.workers" -> "2", "aqepilot.ask.deadline" -> "60s")
     val policy = function("def choose(facts): return facts.query.description")
     val pool = Executors.newFixedThreadPool(8)
     try {
@@ -418,7 +418,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   test("a query that is cancelled while it asks gets its interrupt, and the next ask is served") {
-    start("aqepilot.python.deadline" -> "600s")
+    start("aqepilot.ask.deadline" -> "600s")
     val hangs = new File(folder, "asked")
     val policy = hanging(hangs)
     assert(asked(policy) === "BROADCAST")
@@ -435,7 +435,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   test("no process is left when the context stops in the middle of an ask") {
-    start("aqepilot.python.deadline" -> "600s")
+    start("aqepilot.ask.deadline" -> "600s")
     val hangs = new File(folder, "stopping")
     val policy = hanging(hangs)
     assert(asked(policy) === "BROADCAST")
@@ -467,7 +467,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
   test(
     "with no file descriptor left, a worker that runs answers; one that is lost is missed until there are"
   ) {
-    start("aqepilot.python.breaker_failures" -> "100")
+    start("aqepilot.ask.breaker_failures" -> "100")
     val policy = function("def choose(facts): return 'BROADCAST'")
     assert(asked(policy) === "BROADCAST")
     val first = pid

@@ -166,13 +166,13 @@ object AqePilotConf {
       case NonFatal(_) => Some(s"'$value' is not a time such as 50ms, 2s or 1min")
     }
 
-  val PythonDeadline: Setting = Setting(
-    Prefix + "python.deadline",
+  val AskDeadline: Setting = Setting(
+    Prefix + "ask.deadline",
     "time",
     Some("50ms"),
     "submitted",
-    "How long a query waits for a Python function's answer; then Spark decides, and the function's " +
-      "process is ended.",
+    "How long an ask may take; then Spark decides. For SQL texts the processor time of all policies that are " +
+      "asked; for a Python function the time until its answer is there, after which its process is ended.",
     seconds("1ms")
   )
 
@@ -204,17 +204,18 @@ object AqePilotConf {
     bytes
   )
 
-  val PythonBreakerFailures: Setting = Setting(
-    Prefix + "python.breaker_failures",
+  val BreakerFailures: Setting = Setting(
+    Prefix + "ask.breaker_failures",
     "number",
     Some("3"),
     "submitted",
-    "Failures in a row after which a Python function is not asked for a while.",
+    "After how many failures in a row a policy is not asked for a while: any failure of a Python function, of a " +
+      "SQL text that it took too long or too much memory.",
     count(1000)
   )
 
-  val PythonBreakerTime: Setting = Setting(
-    Prefix + "python.breaker_time",
+  val BreakerTime: Setting = Setting(
+    Prefix + "ask.breaker_time",
     "time",
     Some("30s"),
     "submitted",
@@ -243,12 +244,12 @@ object AqePilotConf {
     MaxCrossProducts,
     RingBytes,
     AllSessions,
-    PythonDeadline,
+    AskDeadline,
+    BreakerFailures,
+    BreakerTime,
     PythonLoadTimeout,
     PythonWorkers,
     PythonMemory,
-    PythonBreakerFailures,
-    PythonBreakerTime,
     PythonAllowSession
   )
 

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
 import io.aqepilot.decision.{DecisionPoint, FactsRow, Guards, Verdict}
-import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure, FactFault}
+import io.aqepilot.policy.{AskBudget, CompiledPolicy, EvaluationFailure, FactFault}
 
 /** One policy's answer, a Catalyst value that is never null, or why there is none. */
 final case class PolicyAnswer(policy: NamedPolicy, value: Either[EvaluationFailure, Any])
@@ -58,7 +58,8 @@ object Asking {
       val start = System.nanoTime()
       val row = facts
       val guards = Guardrails.of(session.sessionState.conf, session.sparkContext)
-      val verdicts = ask(set, point, row, answer).map { given =>
+      val answers = AskBudget.within(deadline)(ask(set, point, row, answer))
+      val verdicts = answers.map { given =>
         given -> (given.value match {
           case Left(failure) => Verdict(None, failure.reason, Some(failure.message))
           case Right(value)  =>
@@ -68,6 +69,9 @@ object Asking {
       val micros = (System.nanoTime() - start) / 1e3
       Asked(row.copy(), verdicts, micros)
     }
+
+  private def deadline: Long =
+    AqePilotConf.toMillis(AqePilotConf.inForce(AqePilotConf.AskDeadline)) * 1000 * 1000
 
   /** Who recovers from a fault sees the fault itself, and tells its kind. */
   private def unwrapping[T](body: => T): T =

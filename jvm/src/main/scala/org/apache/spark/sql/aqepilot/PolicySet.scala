@@ -4,10 +4,9 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.BooleanType
 
 import io.aqepilot.decision.{DecisionPoint, DecisionPoints, Problem}
-import io.aqepilot.policy.{CompiledPolicy, PolicyCompiler, PolicyError}
+import io.aqepilot.policy.{CompiledPolicy, PolicyError}
 
 /** How far a policy may go. */
 sealed abstract class Mode(val name: String, val rank: Int) {
@@ -124,7 +123,7 @@ object PolicySet {
           revision(text, when, compiled.toOption.flatMap(_.code)),
           from,
           compiled,
-          when.map(PolicyCompiler.compile(_, DecisionPoints.whenFacts, BooleanType))
+          when.map(PolicyTexts.compileWhen)
         )
       }
       (policies, problemsOf(name, modeWord, policies))

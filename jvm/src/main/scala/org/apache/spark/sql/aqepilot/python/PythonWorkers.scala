@@ -22,7 +22,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
 import io.aqepilot.decision.{DecisionPoint, Reason}
-import io.aqepilot.policy.EvaluationFailure
+import io.aqepilot.policy.{Breaker, EvaluationFailure}
 
 /** A function at a point, as the workers know it. */
 final class PythonFunction(
@@ -57,10 +57,10 @@ final class PythonFunction(
 final class PythonWorkers private (sc: SparkContext) extends Logging {
   import PythonWorkers._
 
-  private val deadline = nanos(AqePilotConf.PythonDeadline)
+  private val deadline = nanos(AqePilotConf.AskDeadline)
   private val loadTimeout = nanos(AqePilotConf.PythonLoadTimeout)
-  private val breakerNanos = nanos(AqePilotConf.PythonBreakerTime)
-  private val breakerFailures = AqePilotConf.inForce(AqePilotConf.PythonBreakerFailures).toInt
+  private val breakerNanos = nanos(AqePilotConf.BreakerTime)
+  private val breakerFailures = AqePilotConf.inForce(AqePilotConf.BreakerFailures).toInt
   private val memory = AqePilotConf.toBytes(AqePilotConf.inForce(AqePilotConf.PythonMemory))
 
   private val ids = new AtomicInteger

@@ -1,0 +1,31 @@
+package io.aqepilot.policy
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.DataType
+
+import io.aqepilot.decision.Reason
+
+/** A policy that is left alone for a while after it has cost too much several times in a row. */
+final class BoundedPolicy(policy: CompiledPolicy, breaker: Breaker) extends CompiledPolicy {
+
+  override def text: String = policy.text
+  override def answer: DataType = policy.answer
+  override def code: Option[String] = policy.code
+
+  override def eval(facts: InternalRow): Either[EvaluationFailure, Any] =
+    if (!breaker.admits())
+      Left(EvaluationFailure("It cost too much.", Reason.EvaluationBreakerOpen))
+    else {
+      var isTold = false
+      try {
+        val answer = policy.eval(facts)
+        isTold = true
+        answer match {
+          case Left(EvaluationFailure(_, Reason.EvaluationDeadline | Reason.EvaluationTooLarge)) =>
+            breaker.failed()
+          case _ => breaker.succeeded()
+        }
+        answer
+      } finally if (!isTold) breaker.unasked()
+    }
+}
