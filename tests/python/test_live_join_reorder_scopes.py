@@ -119,6 +119,25 @@ def test_an_order_passes_where_cross_joins_are_forbidden(failing: SparkSession) 
 
 
 @pytest.mark.parametrize(
+    "from_",
+    ["a JOIN b ON a.k = b.k JOIN d ON a.k = d.n JOIN c", "a JOIN b ON a.k = b.k JOIN d ON d.m = 1"],
+)
+def test_a_join_without_a_condition_is_refused_as_by_plain_spark(
+    failing: SparkSession, from_: str, plain: Callable[..., Any]
+) -> None:
+    """An order must not make the cross join of it that the author has not written."""
+    failing.conf.set("spark.sql.crossJoin.enabled", "false")
+    sql = f"SELECT count(*) FROM {from_}"
+    with plain(failing):
+        expected: Any = _rows_or_error(failing, sql)
+    assert "implicit cartesian product" in expected[1]
+    for order in shared_relations.orders():
+        use(failing, order)
+        assert _rows_or_error(failing, sql) == expected, order
+    assert policies.reasons(failing) == {"CROSS_PRODUCT"}
+
+
+@pytest.mark.parametrize(
     ("on", "reason"),
     [
         ("a.k = c.j AND a.x / c.y >= 1", "CONDITION_CAN_THROW"),

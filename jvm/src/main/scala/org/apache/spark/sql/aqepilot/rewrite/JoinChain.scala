@@ -63,6 +63,23 @@ final case class JoinChain(
     order.zip(before).tail.count { case (next, joined) => connecting(joined, next).isEmpty }
   }
 
+  /** Whether the query's author has left out a join's condition: Spark refuses that where
+    * `spark.sql.crossJoin.enabled` is false (`CheckCartesianProducts`), unless it says CROSS JOIN.
+    */
+  lazy val hasImplicitProduct: Boolean = {
+    def isProduct(left: LogicalPlan, right: LogicalPlan, condition: Option[Expression]) =
+      !condition.toSeq.flatMap(splitConjunctivePredicates).exists { c =>
+        c.references.exists(left.outputSet.contains) && c.references.exists(
+          right.outputSet.contains
+        )
+      }
+    def isIn(plan: LogicalPlan): Boolean = !relations.exists(_ eq plan) && (plan match {
+      case Join(left, right, Inner, condition, _) if isProduct(left, right, condition) => true
+      case other => other.children.exists(isIn)
+    })
+    isIn(top)
+  }
+
   lazy val sparkCrossProducts: Int = crossProducts(relations.indices)
 
   /** The join of some relations, in their order, without what only the rest needs. */

@@ -49,6 +49,15 @@ object ReorderJoins extends Rule[LogicalPlan] {
 
   private def reordered(session: Sessions.Classic, set: PolicySet, plan: LogicalPlan): LogicalPlan =
     read(session, plan) match {
+      case Some(chain) if chain.hasImplicitProduct && !conf.crossJoinEnabled =>
+        DecisionRecord.undecided(
+          session,
+          point,
+          Reason.CrossProduct,
+          "a join of the query has no condition, which spark.sql.crossJoin.enabled=false forbids",
+          Some(Tables.described(plan))
+        )
+        plan
       case Some(chain) =>
         val inner = chain.relations.map(reordered(session, set, _))
         val isChanged = inner.zip(chain.relations).exists { case (a, b) => a ne b }
