@@ -112,6 +112,11 @@ object Reason {
     "a relation is used twice with the same column ids, which a projection keeps apart: the chain of joins ends " +
       "there"
   )
+  val NonDeterministicCte: Reason = Reason(
+    "NON_DETERMINISTIC_CTE",
+    "a WITH query that gives other rows each time is read several times: Spark runs it once because it plans it " +
+      "alike for each reader, which no decision may change"
+  )
   val InvalidRewrite: Reason = Reason(
     "INVALID_REWRITE",
     "the plan as decided failed the check that it returns the same: the incoming plan was kept; this is a fault " +
@@ -188,6 +193,7 @@ object Reason {
     CrossProduct,
     ConditionCanThrow,
     SharedColumns,
+    NonDeterministicCte,
     InvalidRewrite,
     EvaluationDeadline,
     EvaluationTooLarge,

@@ -2,7 +2,12 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.aqepilot.{FailOpen, Health, PolicySet, Sessions}
 import org.apache.spark.sql.aqepilot.log.PolicyNews
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, ReturnAnswer}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Join,
+  LogicalPlan,
+  RepartitionByExpression,
+  ReturnAnswer
+}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
@@ -30,12 +35,24 @@ object JoinIdentity extends SparkStrategy {
               case j: Join => JoinState.start(j)
               case _       =>
             }
+            root.foreach {
+              case r: RepartitionByExpression if isReadTwice(r) =>
+                r.foreach(JoinState.of(_).foreach(_.isReadTwice = true))
+              case _ =>
+            }
           }
         }
       case _ =>
     }
     Nil
   }
+
+  /** Whether this is a part that several readers share and that gives other rows each time it runs: a WITH query that
+    * is not deterministic, as `ReplaceCTERefWithRepartition` leaves it. Spark plans it once for each reader, and
+    * runs it once because the plans are equal.
+    */
+  private def isReadTwice(r: RepartitionByExpression): Boolean =
+    r.partitionExpressions.isEmpty && r.optNumPartitions.isEmpty && !r.deterministic
 }
 
 /** Notes how each re-plan would run the joins that a policy decided on, to tell later a decision that AQE's

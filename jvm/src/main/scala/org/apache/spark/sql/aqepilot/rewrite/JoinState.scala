@@ -43,6 +43,11 @@ final class JoinState(val id: Long, val userHint: JoinHint) {
     JoinState.anyForced = true
   }
 
+  /** Whether the join stands in a part that is planned for each of its readers and has to be planned alike, because
+    * each run of it would give other rows. No policy decides on it.
+    */
+  @volatile var isReadTwice: Boolean = false
+
   val skew = new SkewState
   val selection = new SelectionState
 

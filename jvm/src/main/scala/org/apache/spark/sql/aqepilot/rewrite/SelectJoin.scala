@@ -80,6 +80,9 @@ object SelectJoin extends SparkStrategy {
 
   private def decide(session: Sessions.Classic, set: PolicySet, join: Join): Seq[SparkPlan] =
     JoinState.of(join) match {
+      case Some(state) if state.isReadTwice =>
+        JoinRecord.readTwice(session, point, Some(tables(join)))
+        Nil
       case Some(state) => state.synchronized(decide(session, set, join, state))
       case None        =>
         val what = s"a ${JoinFacts.name(join.joinType)} join made by a re-plan"

@@ -77,6 +77,10 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
       if (left.finished.isEmpty && right.finished.isEmpty) join
       else
         JoinState.of(join) match {
+          case Some(state) if state.isReadTwice =>
+            if (set.at(point).nonEmpty)
+              JoinRecord.readTwice(session, point, Some(JoinRecord.tables(left, right)))
+            join
           case Some(state) =>
             new JoinDecision(session, join, state, left, right, set).decide { (spark, conversion) =>
               new JoinFacts(

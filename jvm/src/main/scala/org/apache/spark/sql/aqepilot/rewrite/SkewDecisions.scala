@@ -59,7 +59,11 @@ final private class SkewDecisions(
 
   /** The plan with the joins split as decided, or the one that came in. */
   def decided: SparkPlan = {
-    val asked = stage.joins.flatMap(join => JoinState.of(join).flatMap(ask(join, _)))
+    val (left, known) = stage.joins
+      .flatMap(join => JoinState.of(join).map(join -> _))
+      .partition(_._2.isReadTwice)
+    left.foreach { case (_, state) => JoinRecord.readTwice(session, point, tables(state)) }
+    val asked = known.flatMap { case (join, state) => ask(join, state) }
     val outcome =
       if (asked.forall(_._3.toSplit.isEmpty)) SkewOutcome(plan, Reason.Applied, None)
       else if (!isSparks)

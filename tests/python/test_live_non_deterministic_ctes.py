@@ -1,0 +1,95 @@
+"""Who reads a WITH query with rand() twice sees the same rows, whatever a policy says each time.
+
+Spark plans it for each reader, and runs it once because the plans are equal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import aqepilot
+import policies
+
+BODIES = {
+    "join": "SELECT f.n, rand() AS r FROM f JOIN d ON f.k = d.k",
+    "joins": """SELECT f.n, rand() AS r FROM f JOIN d ON f.k = d.k JOIN e ON e.k = d.k
+        JOIN (SELECT k, max(n) AS m FROM f GROUP BY k) g ON g.k = e.k""",
+    "left join": "SELECT f.n, rand() AS r FROM f LEFT JOIN d ON f.k = d.k",
+    "in": "SELECT f.n, rand() AS r FROM f WHERE f.k IN (SELECT k FROM d)",
+}
+# Each is 0 where both see the same rows.
+READERS = {
+    "anti join": "SELECT count(*) FROM v x LEFT ANTI JOIN v y ON x.n = y.n AND x.r = y.r",
+    "set": "SELECT count(*) FROM (SELECT n, r FROM v EXCEPT SELECT n, r FROM v)",
+    "at two depths": """SELECT count(*) FROM (SELECT x.n, x.r FROM v x JOIN d ON x.n % 7 = d.k) x
+        LEFT ANTI JOIN (SELECT y.n, y.r FROM v y JOIN e ON y.n % 7 = e.k) y
+        ON x.n = y.n AND x.r = y.r""",
+}
+SETTINGS = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.codegen.wholeStage": "false",
+}
+
+
+def by_turns(*answers: Any) -> Any:
+    """A function that gives one answer after the other."""
+    count = [0]
+
+    def answer(facts: Any) -> Any:
+        count[0] += 1
+        return answers[count[0] % len(answers)]
+
+    return answer
+
+
+POLICIES = {
+    "join_selection": by_turns(
+        {"strategy": "SHUFFLE_MERGE"},
+        {"strategy": "BROADCAST", "build_side": "RIGHT"},
+        {"strategy": "SHUFFLE_HASH", "build_side": "RIGHT"},
+    ),
+    "dynamic_join_selection": by_turns("SHUFFLE_HASH", "SHUFFLE_MERGE", "BROADCAST"),
+    "skew_join": by_turns(
+        {"left_splits": [2, 2, 2, 2], "force": True}, {"left_splits": [1, 1, 1, 1], "force": True}
+    ),
+    # These decide equal parts alike by themselves.
+    "join_reorder": by_turns([0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 2, 3]),
+    "shuffle_partitions": by_turns(3, 5, 7),
+    "cost_evaluation": by_turns(1.0, 9.0, 5.0),
+    "partition_coalescing": by_turns({"local_read": True}, {"keep": True}, {"target_bytes": 1}),
+}
+ALIKE = ["join_reorder", "shuffle_partitions", "cost_evaluation", "partition_coalescing"]
+
+
+@pytest.fixture
+def tables(spark: SparkSession) -> SparkSession:
+    for name, rows in (("f", 60), ("d", 7), ("e", 7)):
+        rows_of = f"SELECT id AS n, id % 7 AS k FROM range(0, {rows}, 1, 2)"
+        spark.sql(rows_of).createOrReplaceTempView(name)
+    for key, value in SETTINGS.items():
+        spark.conf.set(key, value)
+    return spark
+
+
+@pytest.mark.parametrize("point", POLICIES)
+@pytest.mark.parametrize("body", BODIES)
+def test_all_readers_see_the_same_rows(tables: SparkSession, body: str, point: str) -> None:
+    aqepilot.use(tables, **{point: POLICIES[point]})
+    for reader in READERS.values():
+        sql = f"WITH v AS ({BODIES[body]}) {reader}"
+        assert tables.sql(sql).collect()[0][0] == 0, reader
+    assert ("NON_DETERMINISTIC_CTE" in policies.reasons(tables)) == (point not in ALIKE)
+
+
+def test_what_is_read_once_or_is_the_same_each_time_is_decided(tables: SparkSession) -> None:
+    aqepilot.use(tables, join_selection=POLICIES["join_selection"])
+    same = BODIES["join"].replace("rand()", "f.n + 0.5")
+    tables.sql(f"WITH v AS ({same}) {READERS['anti join']}").collect()
+    tables.sql(f"WITH v AS ({BODIES['join']}) SELECT count(*) FROM v WHERE r < 2").collect()
+    reasons = policies.reasons(tables)
+    assert "NON_DETERMINISTIC_CTE" not in reasons
+    assert "APPLIED" in reasons
