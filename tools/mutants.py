@@ -180,9 +180,9 @@ def main() -> int:
         for spark in sparks(args.spark or ["3.5", "4.3"]):
             if spark.minor not in mutant.sparks:
                 continue
-            log = logs / f"{mutant.name}-{spark.minor}"
-            built(spark, log.with_suffix(".build.log"))
-            outcome = fuzzed(spark, args.examples, args.seed, log.with_suffix(".fuzz.log"))
+            log = f"{mutant.name}-{spark.minor}"
+            built(spark, logs / f"{log}.build.log")
+            outcome = fuzzed(spark, args.examples, args.seed, logs / f"{log}.fuzz.log")
             survived = outcome.startswith("survived")
             unexpected += survived != (mutant.name == AS_IT_IS)
             row = (f"`{mutant.name}`", mutant.breaks, spark.patch, outcome.replace("|", "/"))
