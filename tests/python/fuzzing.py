@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LONG = {
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=400m -XX:+UseSerialGC -Xmn600m",
     "spark.buffer.pageSize": "64k",
+    # As much is allocated for each broadcast, of which each stage is one.
+    "spark.broadcast.blockSize": "64k",
     "spark.shuffle.checksum.enabled": "false",
     "spark.broadcast.checksum": "false",
     "spark.sql.ui.retainedExecutions": "10",
