@@ -84,7 +84,7 @@ final class SideState {
   var overridden: Boolean = false
 
   /** The strategies, as hints, that our rule has left here: those of the plan that AQE goes on with are among them. */
-  var left: Set[Option[String]] = Set.empty
+  var leftWords: Set[Option[String]] = Set.empty
 
   /** What was recorded last, so that the same is not recorded again. */
   var recorded: Option[Any] = None

@@ -50,7 +50,7 @@ private object OtherRules {
       def isOthers(memory: SideState, side: JoinHint => Option[HintInfo]) = {
         def word(hint: JoinHint) = JoinState.word(side(hint))
         val now = word(join.hint)
-        now != word(state.userHint) && !memory.left.contains(now) && now != word(sparkHint)
+        now != word(state.userHint) && !memory.leftWords.contains(now) && now != word(sparkHint)
       }
       isOthers(state.left, _.leftHint) || isOthers(state.right, _.rightHint)
     }

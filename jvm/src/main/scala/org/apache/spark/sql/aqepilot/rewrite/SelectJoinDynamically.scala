@@ -168,7 +168,7 @@ final private class JoinDecision(
       isOthers: Boolean
   ): Unit = {
     memory.isDecided = word.isDefined
-    if (!isOthers) memory.left += JoinState.word(hint)
+    if (!isOthers) memory.leftWords += JoinState.word(hint)
   }
 
   private def hinted(leftWord: Option[String], rightWord: Option[String]): Join = {
