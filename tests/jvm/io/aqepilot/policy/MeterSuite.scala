@@ -56,6 +56,15 @@ class MeterSuite extends AnyFunSuite with SampleFacts {
     }
   }
 
+  test("functions within functions are not evaluated more often at each level") {
+    val deep = (1 to 40).foldLeft("join.type")((inner, i) => s"regexp_replace($inner, 'X$i', '')")
+    val text =
+      s"concat($deep, string(levenshtein($deep, array_join(array_distinct(array($deep)), ''))))"
+    AskBudget.within(60000 * millis) {
+      assert(compiled(text).eval(row(1)).map(_.toString) == Right("INNER0"))
+    }
+  }
+
   test("a constant part that never ends is refused when the text is compiled") {
     val never = s"rlike('${"a" * 300}!', $backtracks)"
     Seq(s"string($never)", s"CASE WHEN side.max_bytes < 0 THEN 'A' ELSE string($never) END")

@@ -9,13 +9,14 @@ import org.apache.spark.sql.catalyst.util.{StringUtils, TypeUtils}
 import org.apache.spark.sql.types.{ArrayType, BinaryType, DataType, MapType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
-/** A part whose evaluations and values are counted. */
-final private[policy] case class Metered(child: Expression, meter: Meter)
-    extends UnaryExpression
-    with CodegenFallback {
-
+/** Stands for a part, and does something about its evaluation. */
+sealed private[policy] trait Around extends UnaryExpression with CodegenFallback {
   override def dataType: DataType = child.dataType
   override def nullable: Boolean = child.nullable
+}
+
+/** A part whose evaluations and values are counted. */
+final private[policy] case class Metered(child: Expression, meter: Meter) extends Around {
 
   override def eval(input: InternalRow): Any = {
     meter.step()
@@ -26,6 +27,51 @@ final private[policy] case class Metered(child: Expression, meter: Meter)
 
   override protected def withNewChildInternal(newChild: Expression): Metered =
     copy(child = newChild)
+}
+
+/** An argument that is evaluated once while it is held: who looks at it first, and the function after that, have the
+  * same value. Else arguments within arguments would be evaluated twice as often at each level.
+  */
+final private[policy] case class Held(child: Expression) extends Around {
+
+  @transient private var isHeld = false
+  @transient private var isKnown = false
+  @transient private var value: Any = _
+
+  def hold(): Unit = isHeld = true
+
+  def release(): Unit = {
+    isHeld = false
+    isKnown = false
+    value = null
+  }
+
+  override def eval(input: InternalRow): Any =
+    if (!isHeld) child.eval(input)
+    else {
+      if (!isKnown) {
+        value = child.eval(input)
+        isKnown = true
+      }
+      value
+    }
+
+  override protected def withNewChildInternal(newChild: Expression): Held = copy(child = newChild)
+}
+
+/** Looks at a function's arguments before the function does. */
+sealed private[policy] trait LookingFirst extends Around {
+
+  protected def look(input: InternalRow): Unit
+
+  override def eval(input: InternalRow): Any = {
+    val held = child.children.collect { case h: Held => h }
+    held.foreach(_.hold())
+    try {
+      look(input)
+      child.eval(input)
+    } finally held.foreach(_.release())
+  }
 }
 
 private[policy] object Metered {
@@ -46,7 +92,8 @@ private[policy] object Metered {
     case leaf if leaf.children.isEmpty => leaf
     case _                             =>
       val within = e.mapChildren(inner(_, meter))
-      val watched = watch(within, meter)
+      val watched =
+        if (watch(within, meter) ne within) watch(within.mapChildren(held), meter) else within
       if (isMade(e)) Metered(watched, meter) else watched
   }
 
@@ -60,6 +107,9 @@ private[policy] object Metered {
       }
     case _ => false
   }
+
+  private def held(argument: Expression) =
+    if (argument.children.isEmpty) argument else Held(argument)
 
   private def watch(e: Expression, meter: Meter): Expression = e match {
     case RLike(subject, regex)       => SearchedFirst(e, subject, Seq(regex), Search.First, meter)
@@ -122,15 +172,11 @@ final private[policy] case class SearchedFirst(
     patterns: Seq[Expression],
     search: Search,
     meter: Meter
-) extends UnaryExpression
-    with CodegenFallback {
-
-  override def dataType: DataType = child.dataType
-  override def nullable: Boolean = child.nullable
+) extends LookingFirst {
 
   @transient private var last: (String, Pattern) = _
 
-  override def eval(input: InternalRow): Any = {
+  override protected def look(input: InternalRow): Unit =
     subject.eval(input) match {
       case text: UTF8String =>
         patterns.foreach(_.eval(input) match {
@@ -139,8 +185,6 @@ final private[policy] case class SearchedFirst(
         })
       case _ =>
     }
-    child.eval(input)
-  }
 
   private def searched(text: String, regex: String): Unit = compiled(regex).foreach { pattern =>
     val matcher = pattern.matcher(new Watched(text, 0, text.length, meter))
@@ -203,16 +247,10 @@ final private[policy] case class Compared(
     one: Expression,
     other: Expression,
     meter: Meter
-) extends UnaryExpression
-    with CodegenFallback {
+) extends LookingFirst {
 
-  override def dataType: DataType = child.dataType
-  override def nullable: Boolean = child.nullable
-
-  override def eval(input: InternalRow): Any = {
+  override protected def look(input: InternalRow): Unit =
     meter.compare(one.eval(input), other.eval(input))
-    child.eval(input)
-  }
 
   override protected def withNewChildInternal(newChild: Expression): Compared =
     copy(child = newChild)
