@@ -114,6 +114,8 @@ def _definitions(
     of = draw(relations(sources, depth))
     name = f"{kind[0]}{number}"
     if kind == "cte":
+        if one_in(draw, 5):
+            return [], _read_twice(of, name, ctes)
         ctes.append(f"{name} AS ({of.statement})")
         return [], of._replace(sql=name)
     if kind == "cached":
@@ -121,6 +123,14 @@ def _definitions(
     return [f'spark.sql("CREATE OR REPLACE TEMPORARY VIEW {name} AS {of.statement}")'], of._replace(
         sql=name
     )
+
+
+def _read_twice(of: Relation, name: str, ctes: list[str]) -> Relation:
+    """The relation's own rows, if both readers of random numbers beside them see the same ones."""
+    ctes.append(f"{name} AS (SELECT {of.all}, rand() AS r FROM {of.sql})")
+    same = " AND ".join(f"a.{c} <=> b.{c}" for c in of.columns)
+    read = f"SELECT {of.all} FROM {name} a WHERE EXISTS (SELECT 1 FROM {name} b WHERE a.r = b.r AND {same})"
+    return of._replace(sql=f"({read})")
 
 
 @st.composite

@@ -1,10 +1,11 @@
 """Draws relations: every operator that adaptive execution and its policies treat in their own way.
 
 What the promise of the same rows leaves out is not drawn: LIMIT without an order or within ties,
-first, any_value, unsorted collect_list and collect_set, rand, uuid, monotonically_increasing_id,
+first, any_value, unsorted collect_list and collect_set, uuid, monotonically_increasing_id, rand,
 spark_partition_id, TABLESAMPLE, row_number with ties, sums of floats that depend on their order.
 Doubles here are multiples of 1/4, whose sums are exact; limits and row_number order by all columns,
-so that ties are equal rows.
+so that ties are equal rows. Random numbers are drawn by `fuzz_queries` where two readers must see
+the same ones.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ SHORT = 1000
 IS_SHRUNK = os.environ.get("FUZZ_SHRINK", "1") == "1"
 PHASES = (Phase.generate, Phase.shrink) if IS_SHRUNK else (Phase.generate,)
 
-# An example takes some seconds.
-MOST_SECONDS = 600
+# An example takes some seconds, and many more on a busy machine.
+MOST_SECONDS = 1800
 
 # The least number of decisions applied to one example, on average: about half of what is usual.
 FLOORS = dict.fromkeys(fuzz_policies.POINTS, 0.3) | {"skew_join": 0.08, "join_reorder": 0.1}
