@@ -129,8 +129,8 @@ def _read_twice(of: Relation, name: str, ctes: list[str]) -> Relation:
     """The relation's own rows, if both readers of random numbers beside them see the same ones."""
     ctes.append(f"{name} AS (SELECT {of.all}, rand() AS r FROM {of.sql})")
     same = " AND ".join(f"a.{c} <=> b.{c}" for c in of.columns)
-    read = f"SELECT {of.all} FROM {name} a WHERE EXISTS (SELECT 1 FROM {name} b WHERE a.r = b.r AND {same})"
-    return of._replace(sql=f"({read})")
+    exists = f"EXISTS (SELECT 1 FROM {name} b WHERE a.r = b.r AND {same})"
+    return of._replace(sql=f"(SELECT {of.all} FROM {name} a WHERE {exists})")
 
 
 @st.composite
