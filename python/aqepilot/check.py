@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aqepilot import given, testing
+from aqepilot import gateway, given, testing
+from aqepilot.conf import TOKEN_KEY
 from aqepilot.errors import AqePilotError, PolicyError, Problem
 from aqepilot.function import is_imported
 from aqepilot.policies import Policy, as_policies
@@ -49,7 +50,9 @@ def check_files(paths: Sequence[str | Path]) -> list[Problem]:
 
         with local_session() as spark:
             status(spark)
-            given.allow_functions(policies)
+            session = gateway.session(spark)
+            if given.allowed(session, policies):
+                spark.conf.set(TOKEN_KEY, session.token)
             for policy in policies:
                 for key, text in policy.texts().items():
                     found = check_text(spark, policy, key)

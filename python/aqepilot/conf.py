@@ -14,6 +14,7 @@ EXTENSION = "io.aqepilot.AqePilotExtension"
 EXTENSIONS_KEY = "spark.sql.extensions"
 JARS_KEY = "spark.jars"
 POLICIES_KEY = f"{PREFIX}policies"
+TOKEN_KEY = f"{PREFIX}python.token"
 
 
 def split(value: str | None) -> list[str]:

@@ -85,13 +85,22 @@ def pickled(point: str, function: Callable[[Any], Any]) -> Pickled:
         raise PolicyError(Problem("FUNCTION_NOT_PICKLABLE", message, point)) from error
 
 
+def is_python(text: str) -> bool:
+    """Returns whether a policy's text names a Python function.
+
+    >>> is_python(" python:sales.policies:choose"), is_python("'SHUFFLE_HASH'")
+    (True, False)
+    """
+    return text.strip().startswith("python:")
+
+
 def is_imported(text: str) -> bool:
     """Returns whether a policy's text names a function that a module has.
 
     >>> is_imported("python:sales.policies:choose"), is_imported("python:pickled:choose:00ff")
     (True, False)
     """
-    return text.startswith("python:") and text.count(":") == 2
+    return is_python(text) and text.count(":") == 2
 
 
 def _check(point: str, function: Any) -> None:

@@ -8,10 +8,12 @@ functions, which only the driver's own Python may bring, and PySpark's Columns.
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from aqepilot.conf import TOKEN_KEY
 from aqepilot.errors import NotLiveError, Problem
 
 if TYPE_CHECKING:
@@ -52,23 +54,51 @@ def add_to_class_path(jar: str | Path) -> None:
         jvm.java.lang.Thread.currentThread().getContextClassLoader().addURL(url)
 
 
-def register(name: str, pickled: bytes) -> str:
-    """Gives the driver a pickled function; returns the policy text that stands for it.
+class Session(NamedTuple):
+    """A session for which this Python brings functions.
 
-    Raises:
-        NotLiveError: The jar of this driver knows no Python functions.
+    Attributes:
+        token: What its setting `spark.aqepilot.python.token` is or will be.
+        spark: The session, whose end is the functions' end; null for the driver's end.
     """
-    text: str = _python_functions().register(name, pickled, _path(), sys.executable)
-    return text
+
+    token: str
+    spark: SparkSession | None
+
+    def register(self, name: str, pickled: bytes) -> str:
+        """Gives the driver a pickled function; returns the policy text that stands for it.
+
+        Raises:
+            NotLiveError: The jar of this driver knows no Python functions.
+        """
+        text: str = _python_functions().register(
+            self.token, self._java(), name, pickled, _path(), sys.executable
+        )
+        return text
+
+    def allow(self, text: str) -> None:
+        """Lets the session use a text `python:<module>:<function>`.
+
+        Raises:
+            NotLiveError: The jar of this driver knows no Python functions.
+        """
+        _python_functions().allow(self.token, self._java(), text, _path(), sys.executable)
+
+    def _java(self) -> Any:
+        return None if self.spark is None else self.spark._jsparkSession
 
 
-def allow(text: str) -> None:
-    """Lets the sessions of this driver use a text `python:<module>:<function>`.
+def session(spark: SparkSession) -> Session:
+    """Returns a classic session with its token, or with a new one, which it does not have yet."""
+    return Session(spark.conf.get(TOKEN_KEY, None) or secrets.token_hex(16), spark)
 
-    Raises:
-        NotLiveError: The jar of this driver knows no Python functions.
-    """
-    _python_functions().allow(text, _path(), sys.executable)
+
+def next_session() -> Session:
+    """Returns what a builder will give: the session that is there, or a new one."""
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    return Session(secrets.token_hex(16), None) if active is None else session(active)
 
 
 def sql_of(spark: SparkSession, column: Column) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aqepilot import catalog, column, function, gateway, probe
+from aqepilot.conf import TOKEN_KEY
 from aqepilot.errors import PolicyError, Problem
 from aqepilot.policies import Policy, as_policies
 
@@ -59,7 +60,9 @@ def read(spark: SparkSession, given: Iterable[PolicyLike]) -> list[Given]:
 
 
 def as_texts(spark: SparkSession, given: Iterable[Given]) -> list[Policy]:
-    """Makes text of functions and Columns; the driver gets the functions, no setting changes.
+    """Makes text of functions and Columns, and gives the driver the functions that are named.
+
+    A session that has any gets the setting that stands for them; no other setting changes.
 
     Raises:
         PolicyError: A Column means what no text does; lists all.
@@ -67,12 +70,13 @@ def as_texts(spark: SparkSession, given: Iterable[Given]) -> list[Policy]:
     """
     problems: list[Problem] = []
     policies = []
+    session = None if probe.is_connect(spark) else gateway.session(spark)
     for policy, code in given:
         texts = dict(policy.points)
         for point, value in code.items():
             try:
-                if isinstance(value, function.Pickled):
-                    texts[point] = gateway.register(*value)
+                if session and isinstance(value, function.Pickled):
+                    texts[point] = session.register(*value)
                 else:
                     texts[point] = column.to_sql(spark, point, value)
             except PolicyError as error:
@@ -80,19 +84,25 @@ def as_texts(spark: SparkSession, given: Iterable[Given]) -> list[Policy]:
         policies.append(policy.model_copy(update={"points": texts}))
     if problems:
         raise PolicyError(problems)
+    if session and allowed(session, policies):
+        spark.conf.set(TOKEN_KEY, session.token)
     return policies
 
 
-def allow_functions(policies: Iterable[Policy]) -> None:
-    """Lets the sessions of this driver use the functions of modules that policies name.
+def allowed(session: gateway.Session, policies: Iterable[Policy]) -> bool:
+    """Lets a session use the functions of modules that policies name.
+
+    Returns:
+        Whether one of the texts names a Python function.
 
     Raises:
         NotLiveError: The jar of this driver knows no Python functions.
     """
-    for policy in policies:
-        for text in policy.points.values():
-            if function.is_imported(text):
-                gateway.allow(text)
+    texts = [text for policy in policies for text in policy.points.values()]
+    for text in texts:
+        if function.is_imported(text):
+            session.allow(text)
+    return any(function.is_python(text) for text in texts)
 
 
 def _code(spark: SparkSession, point: str, value: Any) -> Any:

@@ -20,6 +20,7 @@ from aqepilot.conf import (
     EXTENSIONS_KEY,
     JARS_KEY,
     POLICIES_KEY,
+    TOKEN_KEY,
     parse_defaults,
     settings,
     split,
@@ -82,8 +83,11 @@ def configure(builder: Builder, *policies: PolicyLike, jar: str | Path | None = 
     if running is not None:
         if EXTENSION not in split(running.get(EXTENSIONS_KEY)):
             raise NotLiveError(_running_without(running))
-        given.allow_functions(checked)
-        return _with(builder, _with_policies(checked, None, options, running))
+        session = gateway.next_session()
+        merged = _with_policies(checked, None, options, running)
+        if given.allowed(session, checked):
+            merged[TOKEN_KEY] = session.token
+        return _with(builder, merged)
     path = str(jar or jars.find())
     if gateway.is_running():
         there = gateway.submitted_conf()
@@ -129,11 +133,12 @@ def use(spark: SparkSession, *policies: PolicyLike, name: str = "session", **poi
             Problem("POINT_OFF", f"{name} is off in this Spark: {off[name]}")
             for name in sorted(needed & off.keys())
         )
+    token = spark.conf.get(TOKEN_KEY, None)
     checked = given.as_texts(spark, read)
-    if not probe.is_connect(spark):
-        given.allow_functions(checked)
     problems = [problem for policy in checked for problem in check_texts(spark, policy)]
     if problems:
+        if token is None:
+            spark.conf.unset(TOKEN_KEY)
         raise PolicyError(problems)
     _set(spark, checked)
 

@@ -224,6 +224,8 @@ class _Worker:
             json.dumps({"id": request["id"], "answer": json.dumps(plain(None))})
 
     def _load(self, request: dict[str, Any], blob: memoryview) -> dict[str, Any]:
+        for forgotten in request["forget"]:
+            self._functions.pop(forgotten, None)
         try:
             for path in request["path"]:
                 if path not in sys.path:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import scala_objects
+from aqepilot import gateway
+from aqepilot.conf import TOKEN_KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,7 +98,11 @@ def text(function: str, module: str = "functions") -> str:
 
 
 def allow(spark: SparkSession, function: str, folder: Path, module: str = "functions") -> str:
-    """Lets the sessions of this driver use a function of a module there; returns its text."""
+    """Lets a session use a function of a module there; returns its text."""
     functions = scala_objects.get(spark, "io.aqepilot.python.PythonFunctions")
-    functions.allow(text(function, module), str(folder), sys.executable)
-    return text(function, module)
+    session = gateway.session(spark)
+    spark.conf.set(TOKEN_KEY, session.token)
+    named = text(function, module)
+    functions.allow(session.token, spark._jsparkSession, named, str(folder), sys.executable)
+    spark.sql("SELECT * FROM aqepilot_check('skew_join', :text)", {"text": named}).collect()
+    return named

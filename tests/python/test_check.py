@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 import aqepilot
-from aqepilot import check, given
+from aqepilot import check, gateway
 
 NAMED = '''name = "sales"
 when = "true"
@@ -17,11 +17,17 @@ dynamic_join_selection = "null"
 '''
 
 
+class Conf(dict):
+    def set(self, key, value):
+        self[key] = value
+
+
 class Spark:
     """Answers as the extension does; the function raises on facts without left.max_bytes."""
 
     def __init__(self, refuses=()):
         self.refuses, self.asked = refuses, []
+        self.conf = Conf()
 
     def sql(self, sql, args=None):
         return Rows(self.rows(sql, args or {}))
@@ -52,7 +58,7 @@ def run(monkeypatch, tmp_path):
             yield spark
 
         monkeypatch.setattr(check, "local_session", local_session)
-        monkeypatch.setattr(given.gateway, "allow", allowed.append)
+        monkeypatch.setattr(gateway.Session, "allow", lambda _, text: allowed.append(text))
         (tmp_path / "sales.toml").write_text(text)
         problems = check.check_files([tmp_path / "sales.toml"])
         return [p._replace(where=p.where.rpartition("/")[2]) for p in problems]

@@ -7,7 +7,7 @@ import pytest
 
 import aqepilot
 from aqepilot import AqePilotError, NotLiveError, Policy, PolicyError, given, session
-from aqepilot.conf import EXTENSION
+from aqepilot.conf import EXTENSION, TOKEN_KEY
 
 JAR = "/j/aqepilot-spark-4.3_2.13-0.1.0.jar"
 TEXT = "spark.aqepilot.policy.{}.dynamic_join_selection"
@@ -200,6 +200,14 @@ class Gateway:
     def allow(self, text):
         self.allowed.append(text)
 
+    token = "00ff"
+
+    def session(self, spark):
+        return self
+
+    def next_session(self):
+        return self
+
     def sql_of(self, spark, column):
         raise AssertionError("no Column is given")
 
@@ -236,6 +244,7 @@ def test_a_function_goes_to_the_driver_and_its_text_is_checked_and_set(driver):
     ((text, code),) = driver.pickled.items()
     assert pickle.loads(code)(None) == 7
     assert spark.conf[TEXT.format("session")] == text
+    assert spark.conf[TOKEN_KEY] == "00ff"
     assert ("dynamic_join_selection", text) in spark.checked
     assert driver.allowed == []
 
@@ -259,8 +268,9 @@ def test_a_text_that_names_a_function_is_allowed_before_it_is_checked(driver):
 
 
 def test_configure_on_a_spark_that_runs_allows_functions_too(no_jvm, driver):
-    session.configure(Builder(), policy("a", "python:sales.policies:choose"))
+    builder = session.configure(Builder(), policy("a", "python:sales.policies:choose"))
     assert driver.allowed == ["python:sales.policies:choose"]
+    assert builder._options[TOKEN_KEY] == "00ff"
 
 
 def test_all_that_is_wrong_with_functions_and_policies_comes_at_once(driver):

@@ -146,7 +146,8 @@ object Reason {
   )
   val PythonBusy: Reason = Reason(
     "PYTHON_BUSY",
-    "other Python functions kept the worker process busy for all of spark.aqepilot.ask.deadline"
+    "no worker process had the Python function ready within spark.aqepilot.ask.deadline: it was asked something " +
+      "else, or was being started"
   )
   val PythonDied: Reason =
     Reason("PYTHON_DIED", "the worker process ended before the Python function had answered")

@@ -161,8 +161,9 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
       "def none(facts):\n    return None\n\ndef fails(facts):\n    raise ValueError('x')\n".getBytes
     )
     Seq("none", "fails").foreach { f =>
-      SessionFunctions.allow(s"python:thread_functions:$f", folder.toString, "")
+      SessionFunctions.allow("0" * 32, null, s"python:thread_functions:$f", folder.toString, "")
     }
+    spark.conf.set("spark.aqepilot.python.token", "0" * 32)
     DecisionPoints.all.foreach { point =>
       val divided = s"1 / ($known - $known) > 0"
       set("broken", point.name, "no_such_fact +")

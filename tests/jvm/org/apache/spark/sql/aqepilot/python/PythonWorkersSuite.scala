@@ -17,6 +17,7 @@ import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure, PolicyError}
 class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   private val point = DynamicJoinSelectionPoint
+  private val token = "0" * 32
   private val folder = Files.createTempDirectory("aqepilot-python").toFile
   private var sc: SparkContext = _
   private var modules = 0
@@ -66,9 +67,18 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
   )
 
   private def loaded(text: String): Either[PolicyError, CompiledPolicy] = {
-    SessionFunctions.allow(text, folder.getPath, "")
-    PythonPolicy.compile(text, point, isSubmitted = false)
+    SessionFunctions.allow(token, null, text, folder.getPath, "")
+    compiled(text)
   }
+
+  /** By the session with a token, or by none. */
+  private def compiled(text: String, token: String = token, waits: Boolean = true) =
+    PythonPolicy.compile(text, point, Caller(isSubmitted = false, Some(token), waits))
+
+  private def workers(token: String = token): PythonWorkers =
+    PythonWorkers.of(sc, PythonOwner.Session(token)).get
+
+  private def status: Seq[(String, String, String)] = workers().status(everyone = true)
 
   private def facts(description: String = "", bytes: Seq[Long] = Nil): InternalRow =
     Rehearsal.parse(
@@ -89,7 +99,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     (result, (System.nanoTime() - start) / 1e9)
   }
 
-  private def pid: Long = PythonWorkers.get(sc).status.head._3 match {
+  private def pid: Long = status.head._3 match {
     case said => said.split("[ ,]")(1).toLong
   }
 
@@ -346,11 +356,11 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     )
     assert(Seq.fill(2)(asked(policy)).forall(_.startsWith("PYTHON_RAISED")))
     assert(asked(policy).startsWith("PYTHON_BREAKER_OPEN: ") && asked(policy).contains("not yet"))
-    assert(PythonWorkers.get(sc).status.exists(_._2 == "breaker open"))
+    assert(status.exists(_._2 == "breaker open"))
     assert(asked(function("def choose(facts): return 'BROADCAST'")) === "BROADCAST")
     mended.createNewFile()
     soon(asked(policy) == "BROADCAST")
-    assert(!PythonWorkers.get(sc).status.exists(_._2 == "breaker open"))
+    assert(!status.exists(_._2 == "breaker open"))
   }
 
   test("a policy that cannot be loaded says why") {
@@ -369,7 +379,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(
       refused("python:declared:f").contains("is for skew_join, not for dynamic_join_selection")
     )
-    val unknown = PythonPolicy.compile(s"python:pickled:f:${"0" * 64}", point, isSubmitted = false)
+    val unknown = compiled(s"python:pickled:f:${"0" * 64}")
     assert(unknown.left.exists(_.code == PolicyError.PythonLoadFailed))
   }
 
@@ -377,12 +387,109 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     start()
     write("named.py", "def choose(facts): return 'BROADCAST'\n")
     def compile(isSubmitted: Boolean) =
-      PythonPolicy.compile("python:named:choose", point, isSubmitted)
+      PythonPolicy.compile("python:named:choose", point, Caller(isSubmitted, None, waits = true))
     val refused = compile(isSubmitted = false).left.toOption.get
     assert(refused.code === PolicyError.PythonNotAllowed)
     assert(refused.message.contains("spark.aqepilot.python.allow_session=true"))
-    SessionFunctions.allow("python:elsewhere:choose", folder.getPath, "")
     assert(compile(isSubmitted = true).left.forall(_.code != PolicyError.PythonNotAllowed))
+  }
+
+  test("a query does not wait for an import: its function is asked when it is loaded") {
+    start("aqepilot.ask.deadline" -> "300ms")
+    write("slow.py", "import time\ntime.sleep(3)\ndef choose(facts): return 'BROADCAST'\n")
+    SessionFunctions.allow(token, null, "python:slow:choose", folder.getPath, "")
+    val before = PythonWorkers.version
+    val (policy, seconds) = timed(compiled("python:slow:choose", waits = false).toOption.get)
+    assert(seconds < 2 && policy.code.isEmpty)
+    val (answer, waited) = timed(asked(policy))
+    assert(answer === "PYTHON_BUSY: its turn did not come within 300 ms" && waited < 2)
+    soon(PythonWorkers.version > before)
+    soon(asked(policy) == "BROADCAST")
+    assert(policy.code.nonEmpty)
+  }
+
+  test("a session does not notice what another's function does") {
+    start("aqepilot.ask.deadline" -> "2s", "aqepilot.ask.breaker_failures" -> "1000")
+    val good = function("def choose(facts): return 'BROADCAST'")
+    assert(asked(good) === "BROADCAST")
+    val own = pid
+    val other = "1" * 32
+    Seq(
+      "imports" -> "time.sleep(600)\ndef choose(facts): pass",
+      "hangs" -> "def choose(facts): time.sleep(600)",
+      "dies" -> "def choose(facts): os._exit(1)",
+      "ends" -> "os._exit(1)"
+    ).foreach { case (name, text) =>
+      write(s"bad_$name.py", s"import os, time\n$text\n")
+      SessionFunctions.allow(other, null, s"python:bad_$name:choose", folder.getPath, "")
+      val thread = new Thread(() =>
+        compiled(s"python:bad_$name:choose", other, waits = false).foreach(_.eval(facts()))
+      )
+      thread.start()
+      assert(Seq.fill(20)(asked(good)).toSet === Set("BROADCAST"), name)
+      thread.join()
+    }
+    assert(pid === own)
+    val shown = workers(other).status(everyone = false).map(_._1)
+    assert(shown.exists(_.contains("bad_hangs")) && !shown.exists(_.contains("functions_")))
+    assert(!status.exists(_._1.contains("bad_")))
+    PythonWorkers.end(PythonOwner.Session(other))
+  }
+
+  test("a function whose import ends the process is refused, and the others are asked") {
+    start()
+    val policy = function("def choose(facts): return 'BROADCAST'")
+    write("exits.py", "import os\nos._exit(3)\n")
+    val refused = loaded("python:exits:choose").left.toOption.get
+    assert(refused.message.contains("ended while it was loaded: exit status 3"))
+    assert(asked(policy) === "BROADCAST")
+    write("exits.py", "def choose(facts): return 'SHUFFLE_MERGE'\n")
+    assert(loaded("python:exits:choose").map(asked(_)) === Right("SHUFFLE_MERGE"))
+  }
+
+  test("functions and processes end with their sessions, ten thousand of them") {
+    start()
+    val before = SessionFunctions.sessions
+    def brought(session: AnyRef, number: Int) = {
+      val its = f"$number%032x"
+      its -> SessionFunctions.register(its, session, "f", new Array[Byte](20 << 10), "", "")
+    }
+    val kept = new Object
+    val (its, text) = brought(kept, 7)
+    (1000 until 11000).foreach(n => brought(new Object, n))
+    soon {
+      System.gc()
+      SessionFunctions.sessions == before + 1
+    }
+    assert(SessionFunctions.get(its, text).isDefined)
+    var session = new Object
+    write("ending.py", "def choose(facts): return 'BROADCAST'\n")
+    SessionFunctions.allow("2" * 32, session, "python:ending:choose", folder.getPath, "")
+    val policy = compiled("python:ending:choose", "2" * 32).toOption.get
+    assert(asked(policy) === "BROADCAST")
+    val process = workers("2" * 32).status(everyone = true).head._3.split("[ ,]")(1).toLong
+    session = null
+    soon {
+      System.gc()
+      !isThere(process)
+    }
+    assert(compiled("python:ending:choose", "2" * 32).isLeft)
+    assert(kept != null)
+  }
+
+  test("as many sessions have processes at a time as may, the others' functions are not asked") {
+    start()
+    write("many.py", "def choose(facts): return 'BROADCAST'\n")
+    val tokens = (0 to PythonWorkers.MostOwners).map(n => f"$n%031x" + "f")
+    val compiledAll = tokens.map { its =>
+      SessionFunctions.allow(its, null, "python:many:choose", folder.getPath, "")
+      compiled("python:many:choose", its)
+    }
+    assert(compiledAll.init.forall(_.isRight))
+    assert(compiledAll.last.left.exists(_.message.contains("as many sessions may have some")))
+    PythonWorkers.end(PythonOwner.Session(tokens.head))
+    assert(compiled("python:many:choose", tokens.last).isRight)
+    assert(compiledAll.head.map(asked(_)).exists(_.startsWith("PYTHON_NO_WORKER")))
   }
 
   test("without an interpreter there is no worker, which is tried again later and costs no time") {
@@ -391,7 +498,7 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     val (answers, seconds) = timed(Seq.fill(2)(asked(policy)))
     assert(answers.forall(_.startsWith("PYTHON_NO_WORKER: ")) && seconds < 2)
     assert(answers.forall(_.contains("/no/such/python")))
-    assert(PythonWorkers.get(sc).status.head._2 === "not running")
+    assert(status.head._2 === "not running")
   }
 
   test("an interpreter that is no Python is no worker") {

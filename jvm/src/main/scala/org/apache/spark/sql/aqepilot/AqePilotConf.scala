@@ -233,6 +233,15 @@ object AqePilotConf {
     oneOf("true", "false")
   )
 
+  val PythonToken: Setting = Setting(
+    Prefix + "python.token",
+    "text",
+    None,
+    "any",
+    "Stands for the Python functions that the session's own Python brought; aqepilot.use sets it.",
+    value => if (value.matches("[0-9a-f]{32}")) None else Some("it is not 32 hexadecimal digits")
+  )
+
   val settings: Seq[Setting] = Seq(
     Policies,
     Mode,
@@ -250,7 +259,8 @@ object AqePilotConf {
     PythonLoadTimeout,
     PythonWorkers,
     PythonMemory,
-    PythonAllowSession
+    PythonAllowSession,
+    PythonToken
   )
 
   /** Keys of one policy, `<name>` and `<point>` as placeholders: type, meaning. */

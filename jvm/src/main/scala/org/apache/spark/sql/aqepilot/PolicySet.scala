@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
+import org.apache.spark.sql.aqepilot.python.Caller
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.{DecisionPoint, DecisionPoints, Problem}
@@ -74,19 +75,22 @@ object PolicySet {
       val names = AqePilotConf.splitNames(listed)
       val keys = AqePilotConf.Mode.key +: names.flatMap(keysOf)
       val values = keys.map(conf.getConfString(_, null))
-      val texts = listed +: PolicyTexts.version(values) +: values
+      val token = AqePilotConf.get(conf, AqePilotConf.PythonToken)
+      val texts = listed +: PolicyTexts.version(values, token) +: values
       val known = cache.get(texts)
       if (known != null) known
       else {
         // Of what was read just now: were a setting read again, another thread could have changed it meanwhile, and
         // a set with a mode would be kept for those who have set another.
         val read = keys.zip(values).filter(_._2 != null).toMap
-        val loaded = load(names, read.get)
+        val loaded = load(names, read.get, Caller(_, token, waits = false))
         cache.put(texts, loaded)
         loaded
       }
     }
   }
+
+  private val Submitted = "submitted"
 
   private val parts = DecisionPoints.names ++ Seq("when", "mode")
   private val keys = Recent.map[String, Seq[String]](MaxSets)
@@ -103,8 +107,20 @@ object PolicySet {
       .map(b => f"$b%02x")
       .mkString
 
-  /** Compiles the named policies out of a configuration. */
-  def load(names: Seq[String], get: String => Option[String]): PolicySet = {
+  /** The named policies of the application's own configuration. Waits for Python functions to be loaded. */
+  def submitted(names: Seq[String], get: String => Option[String]): PolicySet =
+    load(names, get, Caller(_, None, waits = true))
+
+  /** Compiles the named policies out of a configuration.
+    *
+    * @param caller
+    *   by whether a text is submitted
+    */
+  private def load(
+      names: Seq[String],
+      get: String => Option[String],
+      caller: Boolean => Caller
+  ): PolicySet = {
     val most = get(AqePilotConf.Mode.key).map(Mode.of).getOrElse(Mode.Enforce)
     val (policies, problems) = names.distinct.map { name =>
       def at(part: String) = get(AqePilotConf.PolicyPrefix + name + "." + part)
@@ -113,7 +129,7 @@ object PolicySet {
       val modeWord = at("mode").getOrElse(Mode.Enforce.name)
       val policies = texts.map { case (point, text) =>
         val from = source(name, point, text)
-        val compiled = PolicyTexts.compile(text, point, from == "submitted")
+        val compiled = PolicyTexts.compile(text, point, caller(from == Submitted))
         NamedPolicy(
           name,
           point,
@@ -133,7 +149,7 @@ object PolicySet {
 
   private def source(name: String, point: DecisionPoint, text: String): String =
     if (AqePilotConf.submitted(s"${AqePilotConf.PolicyPrefix}$name.${point.name}").contains(text))
-      "submitted"
+      Submitted
     else "session"
 
   private def problemsOf(name: String, mode: String, policies: Seq[NamedPolicy]): Seq[Problem] = {

@@ -1,6 +1,12 @@
 package org.apache.spark.sql.aqepilot
 
-import org.apache.spark.sql.aqepilot.python.{PythonPolicy, PythonText, SessionFunctions}
+import org.apache.spark.sql.aqepilot.python.{
+  Caller,
+  PythonPolicy,
+  PythonText,
+  PythonWorkers,
+  SessionFunctions
+}
 import org.apache.spark.sql.types.BooleanType
 
 import io.aqepilot.decision.{DecisionPoint, DecisionPoints}
@@ -9,15 +15,15 @@ import io.aqepilot.policy.{BoundedPolicy, Breaker, CompiledPolicy, PolicyCompile
 /** A policy's text at a point, SQL or the name of a Python function, made ready to answer. */
 object PolicyTexts {
 
-  /** @param isSubmitted
-    *   whether the text is the application's own configuration
+  /** @param caller
+    *   who names it
     */
   def compile(
       text: String,
       point: DecisionPoint,
-      isSubmitted: Boolean
+      caller: Caller
   ): Either[PolicyError, CompiledPolicy] =
-    if (PythonText.is(text)) PythonPolicy.compile(text, point, isSubmitted)
+    if (PythonText.is(text)) PythonPolicy.compile(text, point, caller)
     else PolicyCompiler.compile(text, point).map(bounded(_))
 
   /** The condition under which a policy is meant. */
@@ -30,11 +36,15 @@ object PolicyTexts {
     new BoundedPolicy(policy, new Breaker(failures, millis * 1000 * 1000))
   }
 
-  /** What else than a text tells what it stands for: which functions sessions brought to this application. */
-  def version(texts: Seq[String]): String =
+  /** Beside the texts, what decides which functions they name, and whether those are loaded.
+    *
+    * @param token
+    *   of the session that has the texts
+    */
+  def version(texts: Seq[String], token: Option[String]): String =
     if (!texts.exists(PythonText.is)) ""
     else {
       val app = org.apache.spark.SparkContext.getActive.fold("")(_.applicationId)
-      s"$app ${SessionFunctions.version}"
+      s"$app ${SessionFunctions.version} ${PythonWorkers.version} ${token.getOrElse("")}"
     }
 }

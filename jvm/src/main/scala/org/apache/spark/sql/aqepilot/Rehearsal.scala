@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot
 
+import org.apache.spark.sql.aqepilot.python.Caller
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{JsonToStructs, Literal}
 import org.apache.spark.sql.internal.SQLConf
@@ -40,7 +41,7 @@ object Rehearsal {
       facts: InternalRow,
       guards: Guards
   ): (Option[String], Verdict) =
-    PolicyTexts.compile(text, point, isSubmitted = false) match {
+    PolicyTexts.compile(text, point, Caller.session(SQLConf.get)) match {
       case Left(e)       => throw new IllegalArgumentException(s"${e.code}: ${e.message}")
       case Right(policy) =>
         policy.eval(facts) match {

@@ -1,8 +1,8 @@
 package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.SPARK_VERSION
-import org.apache.spark.sql.aqepilot.log.DecisionLog
-import org.apache.spark.sql.aqepilot.python.PythonWorkers
+import org.apache.spark.sql.aqepilot.log.{DecisionLog, Redaction}
+import org.apache.spark.sql.aqepilot.python.{Caller, PythonOwner, PythonPolicy, PythonWorkers}
 import org.apache.spark.sql.aqepilot.rewrite.CostEvaluatorInstall
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{
@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 }
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.util.{DateTimeUtils, GenericArrayData}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -202,7 +203,7 @@ object SqlFunctions {
       PolicyCompiler.compile(text, DecisionPoints.whenFacts, BooleanType).left.toOption
     else
       DecisionPoints.named(point) match {
-        case Some(p) => PolicyTexts.compile(text, p, isSubmitted = false).left.toOption
+        case Some(p) => PolicyTexts.compile(text, p, Caller.session(SQLConf.get)).left.toOption
         case None    =>
           Some(
             PolicyError(
@@ -241,7 +242,7 @@ private object Status {
 
   private def live: Seq[Seq[Any]] = {
     val session = Sessions.active
-    val conf = org.apache.spark.sql.internal.SQLConf.get
+    val conf = SQLConf.get
     val set = PolicySet.of(conf)
     val problems =
       Health.problems(set) ++ AqePilotConf.problems(conf.getAllConfs) ++ set.problems ++
@@ -282,15 +283,29 @@ private object Status {
           row("guard", "growth", guards.growth.toString, "in force")
         )
       } ++
-      PythonWorkers.getActive.toSeq.flatMap(_.status).map { case (name, state, detail) =>
-        row("python", name, state, detail)
-      } ++
+      python(conf, set) ++
       problems.map(p => row("problem", p.code, null, p.message)) ++
       session.toSeq.flatMap(s =>
         DecisionLog.get(s.sparkContext).counters.map { case (name, count) =>
           row("counter", name, count.toString)
         }
       )
+  }
+
+  /** The application's functions and the session's own. */
+  private def python(conf: SQLConf, set: PolicySet): Seq[Seq[Any]] = {
+    val everyone = AqePilotConf.isTrue(AqePilotConf.getSubmitted(AqePilotConf.AllSessions))
+    val named = set.policies.flatMap(_.compiled.toOption).collect { case p: PythonPolicy =>
+      p.owner
+    }
+    val own = named ++ AqePilotConf.get(conf, AqePilotConf.PythonToken).map(PythonOwner.Session(_))
+    val redact = Redaction.ofTexts(conf)
+    PythonWorkers
+      .active(owner => everyone || owner == PythonOwner.Application || own.contains(owner))
+      .flatMap(_.status(everyone))
+      .map { case (name, state, detail) =>
+        row("python", name, state, Option(detail).map(redact).orNull)
+      }
   }
 
   private def row(kind: String, name: String, value: String, detail: String = null): Seq[Any] =

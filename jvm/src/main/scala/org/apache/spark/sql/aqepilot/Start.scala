@@ -41,7 +41,7 @@ object Start extends Logging {
     val submitted = sc.getConf.getAll.toMap
     val set = submitted
       .get(AqePilotConf.Policies.key)
-      .fold(PolicySet.empty)(p => PolicySet.load(AqePilotConf.splitNames(p), submitted.get))
+      .fold(PolicySet.empty)(p => PolicySet.submitted(AqePilotConf.splitNames(p), submitted.get))
     val problems = Health.problems(set) ++ AqePilotConf.problems(submitted) ++ set.problems
     problems.foreach(p => FailOpen.warnOnce(s"${p.code}: ${p.message}"))
     PolicyNews.warn(set)

@@ -8,11 +8,11 @@ import org.apache.spark.sql.types.DataType
 import io.aqepilot.decision.{DecisionPoint, Reason}
 import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure, PolicyError}
 
-/** A policy that a Python function is, asked in a worker process.
+/** A policy that a Python function is, asked in a worker process of its owner.
   *
   * At `join_reorder` it gives the whole order.
   */
-final class PythonPolicy(workers: PythonWorkers, function: PythonFunction) extends CompiledPolicy {
+final class PythonPolicy(val owner: PythonOwner, function: PythonFunction) extends CompiledPolicy {
 
   override val text: String = function.text.text
 
@@ -22,49 +22,63 @@ final class PythonPolicy(workers: PythonWorkers, function: PythonFunction) exten
 
   override def eval(facts: InternalRow): Either[EvaluationFailure, Any] =
     CompiledPolicy.guarded(e => EvaluationFailure(FailOpen.short(e), Reason.InternalError)) {
-      workers.ask(function, facts, answer)
+      SparkContext.getActive.map(PythonWorkers.of(_, owner)) match {
+        case Some(Some(workers)) => workers.ask(function, facts, answer)
+        case Some(None)          => noWorker(PythonPolicy.TooMany)
+        case None                => noWorker(PythonPolicy.NoSpark)
+      }
     }
+
+  private def noWorker(why: String) = Left(EvaluationFailure(why, Reason.PythonNoWorker))
 }
 
 object PythonPolicy {
 
+  private val NoSpark = "No Spark runs here."
+
+  private val TooMany =
+    s"the functions of ${PythonWorkers.MostOwners} other sessions have worker processes, which were asked within " +
+      "the last minute: as many sessions may have some at a time."
+
   /** The policy that a text names, loaded by a worker.
     *
-    * @param isSubmitted
-    *   whether the text is the application's own configuration
+    * @param caller
+    *   who names it
     */
   def compile(
       text: String,
       point: DecisionPoint,
-      isSubmitted: Boolean
+      caller: Caller
   ): Either[PolicyError, CompiledPolicy] =
     for {
       named <- PythonText.of(text)
-      _ <- refusal(named, isSubmitted).toLeft(())
-      sc <- SparkContext.getActive.toRight(error(PolicyError.InternalError, "No Spark runs here."))
-      workers = PythonWorkers.get(sc)
-      function <- workers.load(named, point).left.map { why =>
-        error(PolicyError.PythonLoadFailed, s"${named.text} cannot be loaded: $why")
-      }
-    } yield new PythonPolicy(workers, function)
+      owner <- owner(named, caller)
+      sc <- SparkContext.getActive.toRight(error(PolicyError.InternalError, NoSpark))
+      workers <- PythonWorkers.of(sc, owner).toRight(unloaded(named, TooMany))
+      function <- workers.load(named, point, caller.waits).left.map(unloaded(named, _))
+    } yield new PythonPolicy(owner, function)
 
-  private def refusal(named: PythonText, isSubmitted: Boolean): Option[PolicyError] = {
-    val isKnown = SessionFunctions.get(named.text).isDefined
+  private def unloaded(named: PythonText, why: String) =
+    error(PolicyError.PythonLoadFailed, s"${named.text} cannot be loaded: $why")
+
+  private def owner(named: PythonText, caller: Caller): Either[PolicyError, PythonOwner] =
     named match {
-      case _: PickledFunction if !isKnown =>
+      case _ if caller.isSubmitted => Right(PythonOwner.Application)
+      case _ if caller.token.exists(SessionFunctions.get(_, named.text).isDefined) =>
+        Right(PythonOwner.Session(caller.token.get))
+      case _: PickledFunction =>
         val message =
-          s"${named.text} stands for a function that no session of this driver brought: pass the " +
-            "function itself to aqepilot.use(spark, ...)."
-        Some(error(PolicyError.PythonLoadFailed, message))
-      case _: ImportedFunction if !isKnown && !isSubmitted && !isSessionAllowed =>
+          s"${named.text} stands for a function that this session did not bring: pass the function itself to " +
+            "aqepilot.use(spark, ...)."
+        Left(error(PolicyError.PythonLoadFailed, message))
+      case _ if isSessionAllowed => Right(PythonOwner.Named(named.text))
+      case _: ImportedFunction   =>
         val message =
           s"${named.text}: a Python function runs as the driver's user, so a session's settings may not " +
             "name one. Submit it with the application, pass it to aqepilot.use(spark, ...) in the driver's " +
             s"own Python, or submit ${AqePilotConf.PythonAllowSession.key}=true."
-        Some(error(PolicyError.PythonNotAllowed, message))
-      case _ => None
+        Left(error(PolicyError.PythonNotAllowed, message))
     }
-  }
 
   private def isSessionAllowed: Boolean =
     AqePilotConf.isTrue(AqePilotConf.getSubmitted(AqePilotConf.PythonAllowSession))

@@ -1,115 +1,100 @@
 package org.apache.spark.sql.aqepilot.python
 
-import java.io.{File, IOException}
-import java.util.concurrent.{
-  ConcurrentHashMap,
-  Executors,
-  LinkedBlockingQueue,
-  TimeUnit,
-  TimeoutException
-}
-import java.util.concurrent.atomic.AtomicInteger
+import java.util.concurrent.{Executors, LinkedBlockingQueue, TimeUnit, TimeoutException}
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 
-import scala.util.control.NonFatal
+import scala.collection.mutable
 
-import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.SparkContext
-import org.apache.spark.api.python.PythonUtils
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
-import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen, Setting}
+import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen, Recent, Setting}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
 import io.aqepilot.decision.{DecisionPoint, Reason}
 import io.aqepilot.policy.{Breaker, EvaluationFailure}
 
-/** A function at a point, as the workers know it. */
-final class PythonFunction(
-    val id: Int,
-    val text: PythonText,
-    val point: DecisionPoint,
-    val session: Option[SessionFunction],
-    val breaker: Breaker
-) {
-
-  /** A hash of the function's code, as the worker that loaded it first found it. */
-  @volatile private[python] var revision: Option[String] = None
-  @volatile private[python] var lastFailure: Option[String] = None
-  private[python] val roundTrips = new RoundTrips
-
-  /** As JSON: how often it answered, how long the newest answers took to come, how it failed last. */
-  private[python] def detail: String = {
-    val node = WorkerProcess.mapper.createObjectNode().put("answers", roundTrips.answers)
-    roundTrips.percentile(50).foreach(node.put("median_ms", _))
-    roundTrips.percentile(99).foreach(node.put("p99_ms", _))
-    lastFailure.foreach(node.put("last_failure", _))
-    node.toString
-  }
-}
-
-/** The worker processes of one driver: as many as `spark.aqepilot.python.workers`. Who asks takes one for the ask and
-  * speaks to it in its own thread (each change of thread may wait for a core), for the deadline and no longer; a
-  * process that has not answered by then is ended, and the next is started at once, by a thread of ours.
+/** The worker processes of one owner: as many as `spark.aqepilot.python.workers`. Who asks takes one for the ask and
+  * speaks to it in its own thread (each change of thread may wait for a core): its turn and then the answer have the
+  * deadline each, and no ask waits longer. Threads of ours start processes and load functions; a process that has not
+  * answered by the deadline is ended, and the next is started at once.
   *
   * No call throws but InterruptedException.
   */
-final class PythonWorkers private (sc: SparkContext) extends Logging {
+final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) extends Logging {
+  import PythonWorker.{Outcome, failure, millis}
   import PythonWorkers._
 
   private val deadline = nanos(AqePilotConf.AskDeadline)
   private val loadTimeout = nanos(AqePilotConf.PythonLoadTimeout)
   private val breakerNanos = nanos(AqePilotConf.BreakerTime)
   private val breakerFailures = AqePilotConf.inForce(AqePilotConf.BreakerFailures).toInt
-  private val memory = AqePilotConf.toBytes(AqePilotConf.inForce(AqePilotConf.PythonMemory))
 
-  private val ids = new AtomicInteger
-  private val functions = new ConcurrentHashMap[(String, String), PythonFunction]()
-  @volatile private var isClosed = false
+  private val functions = Recent.map[(String, String), PythonFunction](MostFunctions)
+  @volatile private var lastUse = System.nanoTime()
 
-  private val workers =
-    Seq.tabulate(AqePilotConf.inForce(AqePilotConf.PythonWorkers).toInt)(new Worker(_))
-  private val free = new LinkedBlockingQueue[Worker]()
+  private val workers = {
+    val settings = new WorkerSettings(
+      deadline,
+      loadTimeout,
+      AqePilotConf.toBytes(AqePilotConf.inForce(AqePilotConf.PythonMemory)),
+      () => DriverPython.interpreter(sc, token.flatMap(SessionFunctions.python)),
+      brought,
+      f => (brought(f).fold(Seq.empty[String])(_.path) ++ DriverPython.path(sc)).distinct,
+      id => known.exists(_.id == id),
+      background
+    )
+    Seq.fill(AqePilotConf.inForce(AqePilotConf.PythonWorkers).toInt)(
+      new PythonWorker(s"aqepilot-python-${numbers.getAndIncrement()}", settings)
+    )
+  }
+  private val free = new LinkedBlockingQueue[PythonWorker]()
   workers.foreach(free.put)
 
-  /** Starts processes anew, and writes what may have to wait for its reader. */
-  private val background = Executors.newCachedThreadPool { (task: Runnable) =>
-    val thread = new Thread(task, "aqepilot-python")
-    thread.setDaemon(true)
-    thread
+  private def token: Option[String] = owner match {
+    case PythonOwner.Session(token) => Some(token)
+    case _                          => None
   }
 
-  sc.addSparkListener(new SparkListener {
-    override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = close()
-  })
+  private def brought(function: PythonFunction): Option[SessionFunction] =
+    token.flatMap(SessionFunctions.get(_, function.text.text))
 
-  /** The function of a text at a point, loaded by one worker unless it is already. Where there is no worker for now,
-    * it is loaded when it is asked.
+  private def known: Seq[PythonFunction] = functions.synchronized {
+    functions.values.toArray(Array.empty[PythonFunction]).toSeq.sortBy(_.id)
+  }
+
+  /** The function of a text at a point. What one worker has loaded, the others load when they are asked.
     *
+    * @param waits
+    *   for the function to be loaded, as long as that may take, also if it was refused before; else no longer than an
+    *   ask may take
     * @return
     *   why not, if the function is at fault
     */
-  def load(text: PythonText, point: DecisionPoint): Either[String, PythonFunction] = {
-    val key = (text.text, point.name)
+  def load(
+      text: PythonText,
+      point: DecisionPoint,
+      waits: Boolean
+  ): Either[String, PythonFunction] = {
     val function = functions.computeIfAbsent(
-      key,
-      _ =>
-        new PythonFunction(
-          ids.incrementAndGet(),
-          text,
-          point,
-          SessionFunctions.get(text.text),
-          new Breaker(breakerFailures, breakerNanos)
-        )
+      (text.text, point.name),
+      _ => new PythonFunction(text, point, new Breaker(breakerFailures, breakerNanos))
     )
-    if (function.revision.isDefined) Right(function)
-    else
-      served(2 * loadTimeout)(_.load(function)) match {
-        case Outcome.NotLoaded(message) =>
-          functions.remove(key, function)
-          Left(message)
-        case _ => Right(function)
+    lastUse = System.nanoTime()
+    val loading = function.loadedBy(anew = waits) { loading =>
+      background.execute { () =>
+        try
+          Option(free.poll(2 * loadTimeout, TimeUnit.NANOSECONDS)).foreach(prepare(_, function))
+        finally {
+          changes.incrementAndGet()
+          loading.complete(())
+        }
       }
+    }
+    try loading.get(if (waits) 4 * loadTimeout else deadline, TimeUnit.NANOSECONDS)
+    catch { case _: TimeoutException => }
+    function.refusal.toLeft(function)
   }
 
   /** The function's decision on a facts row, a Catalyst value of the type `answer`. */
@@ -120,9 +105,11 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
   ): Either[EvaluationFailure, Any] =
     if (!function.breaker.admits()) Left(failure(Reason.PythonBreakerOpen, opened(function)))
     else {
+      lastUse = System.nanoTime()
+      functions.putIfAbsent((function.text.text, function.point.name), function)
       var isTold = false
       try {
-        val decided = served(deadline)(_.ask(function, facts)) match {
+        val decided = served(function)(_.ask(function, facts)) match {
           case Outcome.Answer(json, took) =>
             function.roundTrips.add(took)
             try {
@@ -136,11 +123,9 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
           case Outcome.Failed(busy, _) if busy.reason == Reason.PythonBusy =>
             function.breaker.unasked()
             Left(busy)
-          case Outcome.Failed(failure, trace) => Left(failed(function, failure, trace))
-          case Outcome.NotLoaded(message)     =>
-            Left(failed(function, failure(Reason.PythonNoWorker, message)))
-          case Outcome.Loaded =>
-            Left(failed(function, failure(Reason.InternalError, "loaded instead of asked")))
+          case Outcome.Failed(failure, trace)    => Left(failed(function, failure, trace))
+          case Outcome.Prepared | Outcome.Unsent =>
+            Left(failed(function, failure(Reason.PythonDied, "the worker process is gone")))
         }
         isTold = true
         decided
@@ -153,7 +138,7 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
       failure: EvaluationFailure,
       trace: String = ""
   ): EvaluationFailure = {
-    function.lastFailure = Some(s"${failure.reason.code}: ${failure.message}")
+    function.failed(failure)
     val what = s"${function.text.text} at ${function.point.name}"
     FailOpen.warnOnce(
       s"$what: ${failure.reason.code}: ${failure.message}" +
@@ -165,293 +150,157 @@ final class PythonWorkers private (sc: SparkContext) extends Logging {
 
   private def opened(function: PythonFunction): String = {
     val seconds = function.breaker.openFor.fold(0L)(n => math.max(1, n / 1000000000L))
-    s"it is asked again in $seconds s; it failed with " + function.lastFailure.getOrElse("?")
+    s"it is asked again in $seconds s; it failed with " + function.lastFailed().getOrElse("?")
   }
 
-  private def loadedFunctions: Seq[PythonFunction] =
-    functions.values.toArray(Array.empty[PythonFunction]).toSeq.sortBy(_.id)
-
-  /** Name, state and detail of each worker and function. */
-  def status: Seq[(String, String, String)] =
+  /** Name, state and detail of each worker and function.
+    *
+    * @param everyone
+    *   with what functions said of facts of other sessions
+    */
+  def status(everyone: Boolean): Seq[(String, String, String)] =
     workers.map(w => (w.name.stripPrefix("aqepilot-"), w.state, w.detail)) ++
-      loadedFunctions.map { f =>
+      known.map { f =>
         val state = if (f.breaker.openFor.isDefined) "breaker open" else "ready"
-        (s"${f.text.text} at ${f.point.name}", state, f.detail)
+        (s"${f.text.text} at ${f.point.name}", state, f.detail(everyone))
       }
 
   /** Ends all processes; who waits for an answer gets none. */
-  def close(): Unit = {
-    isClosed = true
-    workers.foreach(_.close())
-  }
+  private def close(): Unit = workers.foreach(_.close())
 
-  /** What a worker that is free within a time, or is being made ready, does. */
-  private def served(most: Long)(serve: Worker => Outcome): Outcome = {
-    var found = free.poll(most, TimeUnit.NANOSECONDS)
-    while (found == null && workers.exists(_.isStarting))
-      found = free.poll(PollNanos, TimeUnit.NANOSECONDS)
-    if (found == null)
-      Outcome.Failed(
-        failure(Reason.PythonBusy, s"its turn did not come within ${millis(most)} ms")
-      )
-    else
-      try serve(found)
-      finally
-        if (found.isLost) {
-          found.isStarting = true
-          background.execute { () =>
-            try found.again()
-            finally {
-              free.put(found)
-              found.isStarting = false
-            }
-          }
-        } else free.put(found)
-  }
+  private def isIdle: Boolean = System.nanoTime() - lastUse > IdleNanos
 
-  /** One process at a time, and what it has loaded. Used by the one thread that took it. */
-  final private class Worker(number: Int) {
-    val name: String = s"aqepilot-python-$number"
-
-    @volatile private var process: Option[WorkerProcess] = None
-    @volatile private var lastFailure: Option[String] = None
-
-    /** Whether a new process is made ready: who asks waits for that. */
-    @volatile var isStarting = false
-    private var loaded = Set.empty[Int]
-    private var starts = 0
-    private var failedStarts = 0
-    private var notBefore = 0L
-
-    def state: String = if (process.exists(_.isAlive)) "running" else "not running"
-
-    def detail: String = process.filter(_.isAlive) match {
-      case Some(p) => s"process ${p.pid}, Python ${p.python}, start $starts of this worker"
-      case None    => lastFailure.orNull
-    }
-
-    /** Whether it needs a new process, and may start one now. */
-    def isLost: Boolean =
-      !process.exists(_.isAlive) && !isClosed && notBefore <= System.nanoTime()
-
-    def close(): Unit = process.foreach(_.kill())
-
-    def load(function: PythonFunction): Outcome =
-      talk()(loadedBy(_, function).getOrElse(Outcome.Loaded))
-
-    def ask(function: PythonFunction, facts: InternalRow): Outcome = {
-      process.foreach(_.wake())
-      val request = Request.ask(function, facts, deadline)
-      talk()(asked(_, function, request))
-    }
-
-    private def asked(p: WorkerProcess, function: PythonFunction, request: Request): Outcome =
-      loadedBy(p, function).getOrElse {
-        try {
-          val start = System.nanoTime()
-          val said = converse(p, request, deadline)
-          answer(said, System.nanoTime() - start)
-        } catch {
-          case _: TimeoutException =>
-            val why = s"no answer within ${millis(deadline)} ms"
-            Outcome.Failed(failure(Reason.PythonDeadline, why))
-        }
-      }
-
-    /** A new process, with the functions that are asked, before the next one is. */
-    def again(): Unit = talk() { p =>
-      loadedFunctions
-        .filter(f => f.revision.isDefined && f.breaker.openFor.isEmpty)
-        .foreach(loadedBy(p, _))
-      Outcome.Loaded
-    }
-
-    /** A process that was left in the middle of a conversation is ended: its next answer would be the last one's. */
-    private def talk(isAgain: Boolean = false)(body: WorkerProcess => Outcome): Outcome =
-      try body(running())
-      catch {
-        case e: StartFailed        => Outcome.Failed(failure(Reason.PythonNoWorker, e.getMessage))
-        case _: Unsent if !isAgain => talk(isAgain = true)(body)
-        case _: IOException        =>
-          val died = process.fold("") { p => p.end(); p.ending }
-          Outcome.Failed(failure(Reason.PythonDied, s"the worker process is gone: $died"))
-        case e: Throwable =>
-          process.foreach(_.kill())
-          e match {
-            case NonFatal(_) => Outcome.Failed(failure(Reason.PythonDied, FailOpen.short(e)))
-            case _           => throw e
-          }
-      }
-
-    private def converse(p: WorkerProcess, request: Request, most: Long): JsonNode = {
-      val end = System.nanoTime() + most
-      try p.send(request, background)
-      catch {
-        case e: IOException =>
-          p.end()
-          throw new Unsent(e)
-      }
-      val said =
-        try p.read(end)
-        catch {
-          case e: TimeoutException =>
-            p.kill()
-            throw e
-        }
-      if (said.path("id").asInt != request.id)
-        throw new IOException("it answered another question")
-      said
-    }
-
-    private def answer(said: JsonNode, took: Long): Outcome =
-      if (said.has("answer")) Outcome.Answer(said.get("answer").asText, took)
-      else if (said.has("wrong"))
-        Outcome.Failed(failure(Reason.PythonWrongAnswer, said.get("wrong").asText))
-      else {
-        val trace = said.path("trace").asText
-        val why = said.path("error").asText + inTrace(trace)
-        Outcome.Failed(failure(Reason.PythonRaised, why), trace)
-      }
-
-    /** None when it has the function now. */
-    private def loadedBy(p: WorkerProcess, function: PythonFunction): Option[Outcome] =
-      if (loaded.contains(function.id)) None
-      else
-        try {
-          val request = Request.load(function, path(function), loadTimeout)
-          val said = converse(p, request, loadTimeout)
-          val revision = said.path("revision").asText("")
-          if (!said.has("revision")) {
-            val trace = said.path("trace").asText
-            Some(Outcome.NotLoaded(said.path("error").asText("?") + inTrace(trace)))
-          } else if (function.revision.exists(_ != revision))
-            Some(
-              Outcome.NotLoaded(
-                "its files changed while the application ran: restart the application"
-              )
-            )
-          else {
-            function.revision = Some(revision)
-            loaded += function.id
-            None
-          }
-        } catch {
-          case _: TimeoutException =>
-            Some(
-              Outcome.NotLoaded(
-                s"it was not loaded within ${millis(loadTimeout)} ms " +
-                  s"(${AqePilotConf.PythonLoadTimeout.key})"
-              )
-            )
-        }
-
-    private def running(): WorkerProcess = process.filter(_.isAlive).getOrElse {
-      process.foreach(_.end())
-      process = None
-      loaded = Set.empty
-      if (isClosed) throw new StartFailed("the application has ended")
-      if (System.nanoTime() < notBefore) throw new StartFailed(lastFailure.getOrElse("?"))
-      try {
-        val p = WorkerProcess.start(name, interpreter, memory)
-        process = Some(p)
-        if (isClosed) throw new IOException("the application has ended")
-        p.greet(System.nanoTime() + loadTimeout)
-        starts += 1
-        failedStarts = 0
-        p
-      } catch {
-        case NonFatal(e) =>
-          process.foreach(_.end())
-          process = None
-          failedStarts = math.min(failedStarts + 1, 10)
-          val pause = math.min(MostPauseNanos, FirstPauseNanos << (failedStarts - 1))
-          notBefore = System.nanoTime() + pause
-          lastFailure = Some(s"$interpreter: ${FailOpen.short(e)}")
-          FailOpen.warnOnce(s"no Python worker: ${lastFailure.get}")
-          throw new StartFailed(lastFailure.get)
-      }
-    }
-  }
-
-  private def path(function: PythonFunction): Seq[String] =
-    (function.session.fold(Seq.empty[String])(_.path) ++ ownPath).distinct
-
-  /** `--py-files` (of a module the folder, as in `PythonRunner.resolvePyFiles`), pyspark itself, and the working
-    * directory last.
+  /** What a worker that has the function does, if there is one by the deadline. Those that have lost it are made
+    * ready meanwhile, for the next ask.
     */
-  private def ownPath: Seq[String] =
-    sc.conf.get("spark.submit.pyFiles", "").split(",").toSeq.filter(_.nonEmpty).map { entry =>
-      val file = if (entry.startsWith("file:")) new java.net.URI(entry).getPath else entry
-      if (file.endsWith(".py")) new File(file).getAbsoluteFile.getParent else file
-    } ++ PythonUtils.sparkPythonPath.split(File.pathSeparator).toSeq.filter(_.nonEmpty) :+
-      new File(".").getAbsoluteFile.getParent
+  private def served(function: PythonFunction)(serve: PythonWorker => Outcome): Outcome = {
+    val end = System.nanoTime() + deadline
 
-  /** As `PythonRunner` finds the driver's; a notebook's front end is no interpreter. */
-  private def interpreter: String =
-    sc.conf
-      .getOption("spark.pyspark.driver.python")
-      .orElse(sc.conf.getOption("spark.pyspark.python"))
-      .orElse(sys.env.get("PYSPARK_DRIVER_PYTHON").filterNot(isFrontEnd))
-      .orElse(sys.env.get("PYSPARK_PYTHON"))
-      .orElse(loadedFunctions.flatMap(_.session).map(_.python).find(_.nonEmpty))
-      .getOrElse("python3")
+    def next(aside: mutable.Buffer[PythonWorker]): Outcome =
+      if (function.refusal.isDefined) noWorker(function.refusal.get)
+      else if (aside.size == workers.size)
+        noWorker(aside.flatMap(_.hindrance).headOption.getOrElse("?"))
+      else
+        free.poll(math.max(0, end - System.nanoTime()), TimeUnit.NANOSECONDS) match {
+          case null =>
+            Outcome.Failed(
+              failure(Reason.PythonBusy, s"its turn did not come within ${millis(deadline)} ms")
+            )
+          case worker if worker.has(function) =>
+            val outcome =
+              try serve(worker)
+              finally if (worker.isLost) later(worker, function) else free.put(worker)
+            if (outcome == Outcome.Unsent) next(aside) else outcome
+          case worker if worker.hindrance.isDefined =>
+            aside += worker
+            next(aside)
+          case worker =>
+            later(worker, function)
+            next(aside)
+        }
+
+    val aside = mutable.Buffer.empty[PythonWorker]
+    try next(aside)
+    finally aside.foreach(free.put)
+  }
+
+  private def noWorker(why: String): Outcome =
+    Outcome.Failed(failure(Reason.PythonNoWorker, why))
+
+  private def later(worker: PythonWorker, function: PythonFunction): Unit =
+    background.execute(() => prepare(worker, function))
+
+  /** Gives it a process and all functions, the one that is waited for first; then it is free. One whose import ends
+    * the process is refused, and the others are loaded into the next.
+    */
+  private def prepare(worker: PythonWorker, first: PythonFunction): Unit =
+    try {
+      def wanted = (first +: known.filter(_ != first)).filter(_.refusal.isEmpty)
+      var most = known.size + 1
+      while (most > 0) {
+        worker.prepare(wanted)
+        most = if (worker.isLost) most - 1 else 0
+      }
+    } finally free.put(worker)
 }
 
 object PythonWorkers {
 
-  /** What asking or loading came to. */
-  sealed private trait Outcome
+  /** A session that names more keeps the newest. */
+  private val MostFunctions = 200
 
-  private object Outcome {
-    final case class Answer(json: String, took: Long) extends Outcome
-    case object Loaded extends Outcome
-    final case class NotLoaded(message: String) extends Outcome
-    final case class Failed(failure: EvaluationFailure, trace: String = "") extends Outcome
+  /** Owners other than the application that have processes at a time. */
+  private[python] val MostOwners = 32
+  private val IdleNanos = TimeUnit.MINUTES.toNanos(1)
+
+  private val changes = new AtomicLong
+  private val numbers = new AtomicInteger
+
+  private val background = Executors.newCachedThreadPool { (task: Runnable) =>
+    val thread = new Thread(task, "aqepilot-python")
+    thread.setDaemon(true)
+    thread
   }
 
-  /** The process was gone before it had the whole question: another may be asked. */
-  final private class Unsent(cause: IOException) extends IOException(cause)
+  private var application: Option[SparkContext] = None
+  private val owners = mutable.LinkedHashMap.empty[PythonOwner, PythonWorkers]
 
-  final private class StartFailed(message: String) extends RuntimeException(message)
+  /** Grows whenever a function was loaded, or refused. */
+  def version: Long = changes.get
 
-  private val PollNanos = TimeUnit.MILLISECONDS.toNanos(5)
-  private val FirstPauseNanos = TimeUnit.SECONDS.toNanos(1)
-  private val MostPauseNanos = TimeUnit.MINUTES.toNanos(5)
-
-  private var current: Option[(SparkContext, PythonWorkers)] = None
-
-  /** Those of a driver, made on first use. */
-  def get(sc: SparkContext): PythonWorkers = synchronized {
-    current match {
-      case Some((`sc`, workers)) => workers
-      case other                 =>
-        other.foreach(_._2.close())
-        val made = new PythonWorkers(sc)
-        current = Some((sc, made))
-        made
+  /** Those of an owner, made on first use: where too many owners have some, in place of those that were not asked for
+    * the longest time, if that is a minute.
+    *
+    * @return
+    *   None where too many others have some
+    */
+  def of(sc: SparkContext, owner: PythonOwner): Option[PythonWorkers] = synchronized {
+    if (!application.contains(sc)) begin(sc)
+    owners.get(owner).orElse {
+      val others = owners.values.filter(_.owner != PythonOwner.Application)
+      val isFull = owner != PythonOwner.Application && others.size >= MostOwners
+      val idle = if (isFull) others.filter(_.isIdle).toSeq.sortBy(_.lastUse).headOption else None
+      idle.foreach(workers => end(workers.owner))
+      if (isFull && idle.isEmpty) None
+      else {
+        val made = new PythonWorkers(sc, owner)
+        owners.put(owner, made)
+        Some(made)
+      }
     }
   }
 
-  /** Those of the running driver, if it has any. */
-  def getActive: Option[PythonWorkers] = synchronized {
-    current.collect { case (sc, workers) if SparkContext.getActive.contains(sc) => workers }
+  /** Those of some owners that have any in the running driver.
+    *
+    * @param isShown
+    *   which owners'
+    */
+  def active(isShown: PythonOwner => Boolean): Seq[PythonWorkers] = synchronized {
+    if (application.exists(SparkContext.getActive.contains(_)))
+      owners.values.filter(w => isShown(w.owner)).toSeq
+    else Nil
   }
 
-  private def failure(reason: Reason, message: String) =
-    EvaluationFailure(message.take(300), reason)
+  /** Ends an owner's processes. */
+  private[python] def end(owner: PythonOwner): Unit =
+    synchronized(owners.remove(owner)).foreach(_.close())
+
+  private def begin(sc: SparkContext): Unit = {
+    endAll()
+    application = Some(sc)
+    numbers.set(0)
+    sc.addSparkListener(new SparkListener {
+      override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
+        PythonWorkers.synchronized(if (application.contains(sc)) endAll())
+    })
+  }
+
+  private def endAll(): Unit = {
+    owners.values.foreach(_.close())
+    owners.clear()
+    application = None
+  }
 
   private def nanos(setting: Setting): Long =
     TimeUnit.MILLISECONDS.toNanos(AqePilotConf.toMillis(AqePilotConf.inForce(setting)))
-
-  private def millis(nanos: Long): Long = TimeUnit.NANOSECONDS.toMillis(nanos)
-
-  private def isFrontEnd(python: String): Boolean = {
-    val name = new File(python.trim.split("\\s+").head).getName
-    name.startsWith("jupyter") || name.startsWith("ipython")
-  }
-
-  private def inTrace(trace: String): String = {
-    val lines = trace.linesIterator.filter(_.trim.startsWith("File ")).toSeq
-    lines.lastOption.fold("")(line => s" (${line.trim})")
-  }
 }

@@ -40,17 +40,30 @@ object Request {
 
   /** That the worker load a function.
     *
+    * @param brought
+    *   what a session brought for it
     * @param path
     *   for `sys.path`
+    * @param forgotten
+    *   functions that nobody will ask again, by their ids
     * @param most
     *   nanoseconds that the worker has
     */
-  def load(function: PythonFunction, path: Seq[String], most: Long): Request =
+  def load(
+      function: PythonFunction,
+      brought: Option[SessionFunction],
+      path: Seq[String],
+      forgotten: Seq[Int],
+      most: Long
+  ): Request =
     made(function, most) { json =>
       json.writeStringField("load", function.text.text)
       json.writeStringField("point", function.point.name)
       json.writeArrayFieldStart("path")
       path.foreach(json.writeString)
+      json.writeEndArray()
+      json.writeArrayFieldStart("forget")
+      forgotten.foreach(json.writeNumber(_))
       json.writeEndArray()
       function.text match {
         case ImportedFunction(_, module, name) =>
@@ -58,7 +71,7 @@ object Request {
           json.writeStringField("function", name)
         case _ =>
       }
-      function.session.fold(Array.emptyByteArray)(_.pickled)
+      brought.fold(Array.emptyByteArray)(_.pickled)
     }
 
   /** @param fields

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot.python
 
 import java.io.File
+import java.lang.ref.{ReferenceQueue, WeakReference}
 import java.security.MessageDigest
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
@@ -10,36 +11,95 @@ import java.util.concurrent.atomic.AtomicLong
   */
 final case class SessionFunction(pickled: Array[Byte], path: Seq[String], python: String)
 
-/** The functions that sessions of this driver may use. Who brings one holds the gateway's secret, and so runs
-  * code here anyway; a text alone, which any client can set, brings none.
+/** The functions that each session's own Python brought, until the session is garbage. Who brings one holds the
+  * gateway's secret, and so runs code here anyway; a text alone, which any client can set, brings none.
+  *
+  * A session is known by a token, a random text in its setting `spark.aqepilot.python.token`: what Spark copies of a
+  * session (for a stream, for a cache) has the setting too, and nobody else.
   */
 object SessionFunctions {
 
-  private val known = new ConcurrentHashMap[String, SessionFunction]()
+  final private class Ending(val token: String, session: AnyRef, queue: ReferenceQueue[AnyRef])
+      extends WeakReference[AnyRef](session, queue)
+
+  private val known = new ConcurrentHashMap[String, ConcurrentHashMap[String, SessionFunction]]()
+  private val endings = new ConcurrentHashMap[String, Ending]()
+  private val garbage = new ReferenceQueue[AnyRef]
   private val changes = new AtomicLong
 
-  /** Grows with every function. */
+  private lazy val undertaker: Thread = {
+    val thread = new Thread("aqepilot-python-sessions") {
+      override def run(): Unit = while (true) garbage.remove() match {
+        case ended: Ending if endings.remove(ended.token, ended) => end(ended.token)
+        case _                                                   =>
+      }
+    }
+    thread.setDaemon(true)
+    thread.start()
+    thread
+  }
+
+  /** Grows with every function that comes, and with every session that ends. */
   def version: Long = changes.get
 
-  def register(name: String, pickled: Array[Byte], path: String, python: String): String = {
+  /** @param session
+    *   whose end is the functions' end; null for the driver's end
+    */
+  def register(
+      token: String,
+      session: AnyRef,
+      name: String,
+      pickled: Array[Byte],
+      path: String,
+      python: String
+  ): String = {
     val hash =
       MessageDigest.getInstance("SHA-256").digest(pickled).map(b => f"$b%02x").mkString
     val text = PythonText.pickled(name, hash)
-    keep(text, SessionFunction(pickled, paths(path), python))
+    keep(token, session, text, SessionFunction(pickled, paths(path), python))
     text
   }
 
   /** Of texts that name a module only. */
-  def allow(text: String, path: String, python: String): Unit = PythonText.of(text) match {
-    case Right(named: ImportedFunction) =>
-      keep(named.text, SessionFunction(Array.emptyByteArray, paths(path), python))
-    case _ =>
+  def allow(token: String, session: AnyRef, text: String, path: String, python: String): Unit =
+    PythonText.of(text) match {
+      case Right(named: ImportedFunction) =>
+        val function = SessionFunction(Array.emptyByteArray, paths(path), python)
+        keep(token, session, named.text, function)
+      case _ =>
+    }
+
+  def get(token: String, text: String): Option[SessionFunction] =
+    Option(known.get(token)).flatMap(functions => Option(functions.get(text)))
+
+  /** The interpreter of a session's own Python. */
+  private[python] def python(token: String): Option[String] =
+    Option(known.get(token)).flatMap { functions =>
+      functions.values.toArray(Array.empty[SessionFunction]).map(_.python).find(_.nonEmpty)
+    }
+
+  /** How many sessions have brought functions and are not garbage yet. */
+  private[python] def sessions: Int = known.size
+
+  private def keep(
+      token: String,
+      session: AnyRef,
+      text: String,
+      function: SessionFunction
+  ): Unit = {
+    if (session != null) {
+      undertaker
+      endings.computeIfAbsent(token, new Ending(_, session, garbage))
+    }
+    known
+      .computeIfAbsent(token, _ => new ConcurrentHashMap[String, SessionFunction]())
+      .put(text, function)
+    changes.incrementAndGet()
   }
 
-  def get(text: String): Option[SessionFunction] = Option(known.get(text))
-
-  private def keep(text: String, function: SessionFunction): Unit = {
-    known.put(text, function)
+  private def end(token: String): Unit = {
+    known.remove(token)
+    PythonWorkers.end(PythonOwner.Session(token))
     changes.incrementAndGet()
   }
 

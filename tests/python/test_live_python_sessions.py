@@ -1,0 +1,118 @@
+"""Each session has its own Python functions, sees no other's, and takes them with it at its end."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import aqepilot
+import five_points
+import little
+import policies
+import scala_objects
+from aqepilot.conf import TOKEN_KEY
+
+QUERY = five_points.QUERIES["dynamic_join_selection"]
+
+
+def known(spark: SparkSession) -> int:
+    """How many sessions' functions the driver keeps."""
+    functions = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.python.SessionFunctions")
+    return int(functions.sessions())
+
+
+def fails(secret: str) -> Callable[[Any], Any]:
+    def function(facts: Any) -> Any:
+        raise ValueError(secret)
+
+    return function
+
+
+@pytest.fixture
+def session(
+    new_session: Callable[[], SparkSession], register_skewed: Callable[[SparkSession], None]
+) -> Callable[[Callable[[Any], Any]], SparkSession]:
+    """Makes a session with a function of its own, in which a query has run."""
+
+    def made(function: Callable[[Any], Any]) -> SparkSession:
+        spark = new_session()
+        register_skewed(spark)
+        little.settings(spark, five_points.SETTINGS)
+        aqepilot.use(spark, dynamic_join_selection=function)
+        spark.sql(QUERY).collect()
+        return spark
+
+    return made
+
+
+def python_rows(spark: SparkSession) -> str:
+    return str([row for row in aqepilot.status(spark) if row.kind == "python"])
+
+
+def test_a_session_sees_its_own_functions_and_failures_only(
+    session: Callable[[Callable[[Any], Any]], SparkSession],
+) -> None:
+    one, other = session(fails("sugar")), session(fails("salt"))
+    assert "ValueError: sugar" in python_rows(one)
+    assert "ValueError: salt" in python_rows(other)
+    assert "salt" not in python_rows(one)
+    assert "sugar" not in python_rows(other)
+    assert one.conf.get(TOKEN_KEY) != other.conf.get(TOKEN_KEY)
+
+
+def test_a_text_stands_for_nothing_in_a_session_that_did_not_bring_it(
+    session: Callable[[Callable[[Any], Any]], SparkSession], spark: SparkSession
+) -> None:
+    one = session(lambda facts: "SHUFFLE_HASH")
+    key = "spark.aqepilot.policy.session.dynamic_join_selection"
+    text = one.conf.get(key)
+    assert text is not None
+    checked = "SELECT code, message FROM aqepilot_check('dynamic_join_selection', :text)"
+    assert one.sql(checked, {"text": text}).collect() == []
+    (problem,) = spark.sql(checked, {"text": text}).collect()
+    assert problem.code == "PYTHON_LOAD_FAILED"
+    assert "this session did not bring" in problem.message
+
+
+def test_a_policy_that_is_refused_leaves_no_setting(spark: SparkSession) -> None:
+    with pytest.raises(aqepilot.PolicyError):
+        aqepilot.use(spark, dynamic_join_selection="python:no_such_module:f")
+    assert spark.conf.get(TOKEN_KEY, None) is None
+    aqepilot.use(spark, dynamic_join_selection=lambda facts: None)
+    token = spark.conf.get(TOKEN_KEY)
+    with pytest.raises(aqepilot.PolicyError):
+        aqepilot.use(spark, dynamic_join_selection="python:no_such_module:f")
+    assert spark.conf.get(TOKEN_KEY) == token
+
+
+def test_what_spark_copies_of_a_session_has_its_functions(
+    session: Callable[[Callable[[Any], Any]], SparkSession],
+) -> None:
+    spark = session(lambda facts: "SHUFFLE_HASH")
+    before = len(policies.decisions(spark))
+    assert spark.sql(QUERY).cache().count()
+    spark.catalog.clearCache()
+    reasons = {d.reason for d in policies.decisions(spark)[before:] if d.policy == "session"}
+    assert "APPLIED" in reasons
+    assert not [reason for reason in reasons if reason.startswith("PYTHON_")]
+
+
+def test_what_a_session_brought_ends_with_it(
+    session: Callable[[Callable[[Any], Any]], SparkSession], spark: SparkSession
+) -> None:
+    before = known(spark)
+    for number in range(20):
+        session(lambda facts, number=number: "SHUFFLE_HASH" if number else None)
+    assert spark._jvm is not None
+    spark._jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)
+    end = time.monotonic() + 60
+    while known(spark) > before and time.monotonic() < end:
+        gc.collect()
+        spark._jvm.System.gc()
+        time.sleep(0.1)
+    assert known(spark) <= before
