@@ -225,6 +225,10 @@ class JoinSelectionLeft(Protocol):
     """
     row_count: int | None
     """rows; null when Spark does not know"""
+    row_bytes: int | None
+    """Spark's estimate of one row's size, by its columns' types, bytes
+    (EstimationUtils.getSizePerRow)
+    """
     estimate_from: str | None
     """where size_in_bytes comes from: STAGE = measured, by a finished stage; STATISTICS = row
     counts of the tables (ANALYZE TABLE, caches, local data); FILES = the files' sizes, compressed,
@@ -420,6 +424,10 @@ class DynamicJoinSelectionSide(Protocol):
     """rows' size, uncompressed, bytes; measured for a plain stage"""
     row_count: int | None
     """rows; measured for a plain stage, null when not known"""
+    row_bytes: int | None
+    """Spark's estimate of one row's size, by its columns' types, bytes
+    (EstimationUtils.getSizePerRow)
+    """
     num_partitions: int | None
     """partitions of the shuffle"""
     num_mappers: int | None

@@ -33,8 +33,9 @@ class CasesSuite extends AnyFunSuite {
       Option(settings).flatMap(s => Option(s.get(key))).fold(otherwise)(v => read(v.asText))
     new Guards(
       given("guard.max_broadcast_bytes", Long.MaxValue)(JavaUtils.byteStringAsBytes),
+      Long.MaxValue,
       given("guard.max_hash_build_bytes", Long.MaxValue)(JavaUtils.byteStringAsBytes),
-      given("guard.growth", 2.0)(_.toDouble),
+      given("guard.growth", HashTable.Growth)(_.toDouble),
       given("guard.max_partitions", AqePilotConf.MaxPartitions.default.get.toInt)(_.toInt),
       given("guard.max_cross_products", 0)(_.toInt)
     )

@@ -26,6 +26,12 @@ object CommonFacts {
   private[decision] val tables: StructField =
     fact("tables", ArrayType(StringType), "names of the tables or files beneath, in plan order")
 
+  private[decision] val rowBytes: StructField = fact(
+    "row_bytes",
+    LongType,
+    "Spark's estimate of one row's size, by its columns' types, bytes (EstimationUtils.getSizePerRow)"
+  )
+
   private[decision] val joinType: StructField = fact(
     "type",
     StringType,

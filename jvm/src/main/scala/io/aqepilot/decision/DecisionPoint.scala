@@ -86,10 +86,12 @@ trait DecisionPoint {
   *
   * @param maxBroadcastBytes
   *   uncompressed bytes of a side that is broadcast
+  * @param maxBroadcastTableBytes
+  *   bytes of memory of the hash table that is made of it
   * @param maxHashBuildBytes
   *   bytes of memory of one task's hash table
   * @param growth
-  *   bytes of a hash table per uncompressed byte of its rows
+  *   bytes of a hash table per uncompressed byte of its rows, beside those per row ([[HashTable]])
   * @param maxPartitions
   *   partitions of one shuffle, and tasks of one stage that a policy splits
   * @param maxCrossProducts
@@ -97,6 +99,7 @@ trait DecisionPoint {
   */
 final case class Guards(
     maxBroadcastBytes: Long,
+    maxBroadcastTableBytes: Long,
     maxHashBuildBytes: Long,
     growth: Double,
     maxPartitions: Int,

@@ -63,6 +63,7 @@ object DynamicJoinSelectionPoint extends DecisionPoint {
     fact("is_broadcast", BooleanType, "whether it is a broadcast stage already"),
     fact("size_in_bytes", LongType, "rows' size, uncompressed, bytes; measured for a plain stage"),
     fact("row_count", LongType, "rows; measured for a plain stage, null when not known"),
+    CommonFacts.rowBytes,
     fact("num_partitions", IntegerType, "partitions of the shuffle"),
     fact("num_mappers", IntegerType, "map tasks that wrote the shuffle")
   ) ++ CommonFacts.sizesOfOne ++ Seq(

@@ -84,7 +84,26 @@ object JoinLegality {
           Some(s"${rows.get} rows are more than the $MaxBroadcastRows that Spark can broadcast")
         )
       )
-    else None
+    else
+      broadcastTable("side", bytes.get, facts, guards).map { why =>
+        Verdict(None, Reason.GuardBroadcastBytes, Some(why))
+      }
+  }
+
+  /** Why the hash table of a side that is broadcast would not fit, if it would not. */
+  private[decision] def broadcastTable(
+      side: String,
+      bytes: Long,
+      facts: FactsRow,
+      guards: Guards
+  ): Option[String] = {
+    val table = HashTable.bytes(bytes.toDouble, HashTable.rowsOf(facts, side, bytes), guards.growth)
+    if (table <= guards.maxBroadcastTableBytes) None
+    else
+      Some(
+        s"its hash table would take about $table bytes, more than the ${guards.maxBroadcastTableBytes} that the " +
+          "driver's and an executor's memory hold"
+      )
   }
 
   private def hashGuard(facts: FactsRow, guards: Guards): Option[Verdict] = {
@@ -111,10 +130,10 @@ object JoinLegality {
   /** Memory of the largest hash table that one task would build from a side whose shuffle has run.
     *
     * The largest partition, or what coalescing may make of several; as rows, uncompressed (by the ratio of
-    * rows' bytes to shuffle bytes, at least 1); times the growth of rows in a hash table.
+    * rows' bytes to shuffle bytes, at least 1), of which it has its share; in a [[HashTable]].
     *
-    * Worked example: 64 MiB in the largest partition, 300 MiB in all that hold 900 MiB of rows, growth 2.0,
-    * give 64 * 3 * 2 = 384 MiB.
+    * Worked example: 64 MiB in the largest partition, 300 MiB in all that hold 900 MiB of 4.5 million rows, growth
+    * 3.0: 192 MiB of 960,000 rows give 192 * 3 + 103 = 679 MiB.
     */
   def hashBuildBytes(facts: FactsRow, side: String, growth: Double): Option[Long] =
     for {
@@ -124,7 +143,9 @@ object JoinLegality {
     } yield {
       val compressed = math.max(largest, coalescedBytes(facts, total))
       val ratio = if (total > 0) math.max(1.0, rows.toDouble / total) else 1.0
-      (compressed * ratio * growth).toLong
+      val share = compressed * ratio
+      val count = HashTable.rowsOf(facts, side, rows)
+      HashTable.bytes(share, if (rows > 0) count * share / rows else 0, growth)
     }
 
   /** Bytes of a shuffle that coalescing may give one task. */

@@ -48,6 +48,7 @@ object JoinSelectionPoint extends DecisionPoint {
         "left out"
     ),
     fact("row_count", LongType, "rows; null when Spark does not know"),
+    CommonFacts.rowBytes,
     fact(
       "estimate_from",
       StringType,

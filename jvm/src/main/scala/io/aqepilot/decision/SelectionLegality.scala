@@ -181,13 +181,15 @@ object SelectionLegality {
       guards: Guards
   ): Either[Refused, Unit] = {
     val rows = facts.long(s"$side.row_count")
-    if (size(side, facts) > guards.maxBroadcastBytes)
-      Left(
-        (
-          Reason.GuardBroadcastBytes,
-          s"${size(side, facts)} bytes are more than the ${guards.maxBroadcastBytes} of " +
-            "spark.aqepilot.guard.max_broadcast_bytes"
-        )
+    val bytes = size(side, facts)
+    def refused(why: String) = Left((Reason.GuardBroadcastBytes, why))
+    if (bytes > guards.maxBroadcastBytes)
+      refused(
+        s"$bytes bytes are more than the ${guards.maxBroadcastBytes} of spark.aqepilot.guard.max_broadcast_bytes"
+      )
+    else if (isGuessed(side, facts) && bytes > threshold(facts))
+      refused(
+        s"${ofFiles(bytes)}, more than the ${threshold(facts)} up to which Spark broadcasts such a side"
       )
     else if (rows.exists(_ > JoinLegality.MaxBroadcastRows))
       Left(
@@ -196,21 +198,55 @@ object SelectionLegality {
           s"${rows.get} rows are more than the ${JoinLegality.MaxBroadcastRows} that Spark can broadcast"
         )
       )
-    else Right(())
+    else
+      JoinLegality
+        .broadcastTable(side, bytes, facts, guards)
+        .map((Reason.GuardBroadcastBytes, _))
+        .toLeft(())
   }
+
+  /** Whether a side's size is that of compressed files, or a guess: what they hold as rows is not known. */
+  private def isGuessed(side: String, facts: FactsRow): Boolean =
+    facts.long(s"$side.row_count").isEmpty &&
+      facts.string(s"$side.estimate_from").exists(Seq("FILES", "GUESS").contains)
+
+  private def ofFiles(bytes: Long) =
+    s"$bytes bytes are the size of files, whose rows may take much more (ANALYZE TABLE ... COMPUTE STATISTICS " +
+      "tells Spark how many there are)"
+
+  /** `spark.sql.autoBroadcastJoinThreshold`, its default where it is less: it is often set so that adaptive execution
+    * decides by what it has measured.
+    */
+  private def threshold(facts: FactsRow): Long =
+    math.max(DefaultThreshold, facts.long("conf.auto_broadcast_join_threshold").getOrElse(0L))
+
+  private val DefaultThreshold = 10L << 20
 
   private def hashGuard(side: String, facts: FactsRow, guards: Guards): Either[Refused, Unit] = {
     val needed = hashBuildBytes(side, facts, guards.growth)
-    if (needed <= guards.maxHashBuildBytes) Right(())
-    else
-      Left(
-        (
-          Reason.GuardHashBuildBytes,
-          s"a task's hash table would take about $needed bytes, more than the " +
-            s"${guards.maxHashBuildBytes} of spark.aqepilot.guard.max_hash_build_bytes"
-        )
+    val bytes = size(side, facts)
+    val most = BigInt(threshold(facts)) * partitions(facts)
+    def refused(why: String) = Left((Reason.GuardHashBuildBytes, why))
+    if (needed > guards.maxHashBuildBytes)
+      refused(
+        s"a task's hash table would take about $needed bytes, more than the " +
+          s"${guards.maxHashBuildBytes} of spark.aqepilot.guard.max_hash_build_bytes"
       )
+    else if (isGuessed(side, facts) && BigInt(bytes) > most)
+      refused(
+        s"${ofFiles(bytes)}, more than the $most up to which Spark builds hash tables of such a side"
+      )
+    else Right(())
   }
+
+  /** That Spark would make of a shuffle. */
+  private def partitions(facts: FactsRow): Long = math.max(
+    1L,
+    facts
+      .long("conf.coalesce_partitions_initial_partition_num")
+      .orElse(facts.long("conf.shuffle_partitions"))
+      .getOrElse(1L)
+  )
 
   /** Memory of the largest hash table that one task would build from the side: of the measured partitions
     * where its shuffle has run ([[JoinLegality.hashBuildBytes]]), else of its estimated bytes, evenly spread
@@ -219,13 +255,9 @@ object SelectionLegality {
   private def hashBuildBytes(side: String, facts: FactsRow, growth: Double): Long =
     JoinLegality.hashBuildBytes(facts, side, growth).getOrElse {
       val bytes = size(side, facts)
-      val partitions = facts
-        .long("conf.coalesce_partitions_initial_partition_num")
-        .orElse(facts.long("conf.shuffle_partitions"))
-        .getOrElse(1L)
-      (math.max(
-        bytes / math.max(1L, partitions),
-        JoinLegality.coalescedBytes(facts, bytes)
-      ) * growth).toLong
+      val share =
+        math.max(bytes / partitions(facts), JoinLegality.coalescedBytes(facts, bytes)).toDouble
+      val rows = HashTable.rowsOf(facts, side, bytes)
+      HashTable.bytes(share, if (bytes > 0) rows * share / bytes else 0, growth)
     }
 }

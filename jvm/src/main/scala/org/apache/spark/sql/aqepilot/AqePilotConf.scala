@@ -8,7 +8,7 @@ import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.aqepilot.{Mode => PolicyMode}
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{DecisionPoints, Problem}
+import io.aqepilot.decision.{DecisionPoints, HashTable, Problem}
 import io.aqepilot.policy.NearestNames
 
 /** A setting with a fixed name.
@@ -107,9 +107,10 @@ object AqePilotConf {
   val Growth: Setting = Setting(
     Prefix + "guard.growth",
     "factor",
-    Some("2.0"),
+    Some(HashTable.Growth.toString),
     "any",
-    "How much larger a hash table in memory is than its rows, uncompressed.",
+    "How much larger a hash table in memory is than its rows, uncompressed, beside the " +
+      s"${HashTable.EntryBytes} bytes that it takes for each row.",
     growth
   )
 

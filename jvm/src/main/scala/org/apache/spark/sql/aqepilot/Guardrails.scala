@@ -34,6 +34,7 @@ object Guardrails {
     )
     Guards(
       tightest(conf, AqePilotConf.MaxBroadcastBytes, maxBroadcastBytes(sc, growth)),
+      maxBroadcastTableBytes(sc, growth),
       tightest(conf, AqePilotConf.MaxHashBuildBytes, maxHashBuildBytes(sc)),
       growth,
       smallest(conf, AqePilotConf.MaxPartitions),
@@ -83,13 +84,28 @@ object Guardrails {
 
   private def maxBroadcastBytes(sc: SparkContext, growth: Double): Long = {
     val result = sc.conf.get(config.MAX_RESULT_SIZE)
-    val heap = math.min(Runtime.getRuntime.maxMemory(), QueryFacts.executorMemoryBytes(sc))
-    val fits = (executionBytes(sc, heap) / 2 / growth).toLong
+    val fits = (broadcastMemory(sc) / growth).toLong
     Seq(MaxBroadcastTableBytes, fits, if (result > 0) result else Long.MaxValue).min
   }
 
-  private def maxHashBuildBytes(sc: SparkContext): Long =
-    executionBytes(sc, QueryFacts.executorMemoryBytes(sc)) / math.max(1, QueryFacts.taskSlots(sc))
+  /** Who submits a looser limit for a side has its hash table, too. */
+  private def maxBroadcastTableBytes(sc: SparkContext, growth: Double): Long = {
+    val submitted =
+      AqePilotConf.getSubmitted(AqePilotConf.MaxBroadcastBytes).map(AqePilotConf.toBytes)
+    math.max(broadcastMemory(sc), submitted.fold(0L)(bytes => (bytes * growth).toLong))
+  }
+
+  private def broadcastMemory(sc: SparkContext): Long = executionBytes(
+    sc,
+    math.min(Runtime.getRuntime.maxMemory(), QueryFacts.executorMemoryBytes(sc))
+  ) / 2
+
+  /** Of a task's share an eighth is left for the page that is begun last (`MemoryManager.pageSizeBytes`). */
+  private def maxHashBuildBytes(sc: SparkContext): Long = {
+    val share =
+      executionBytes(sc, QueryFacts.executorMemoryBytes(sc)) / math.max(1, QueryFacts.taskSlots(sc))
+    share - share / 8
+  }
 
   private def executionBytes(sc: SparkContext, heap: Long): Long =
     (math.max(0L, heap - ReservedBytes) * sc.conf.get(config.MEMORY_FRACTION)).toLong

@@ -11,7 +11,8 @@ import io.aqepilot.decision.{DecisionPoint, DecisionPoints, FactsRow, Guards, Re
 object Rehearsal {
 
   /** Guard rails of no cluster in particular, where a session's are not to be had. */
-  private val NoGuards = Guards(Long.MaxValue, Long.MaxValue, 1.0, Int.MaxValue, Int.MaxValue)
+  private val NoGuards =
+    Guards(Long.MaxValue, Long.MaxValue, Long.MaxValue, 1.0, Int.MaxValue, Int.MaxValue)
 
   /** @param facts
     *   JSON object; facts that are missing are null

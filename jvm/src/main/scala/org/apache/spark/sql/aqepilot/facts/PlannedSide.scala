@@ -26,6 +26,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   UnaryNode,
   Window
 }
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.plans.physical.ClusteredDistribution
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -56,6 +57,7 @@ final class PlannedSide(plan: LogicalPlan, keys: Seq[Expression], runTimeHint: O
       () => QueryFacts.strings(Tables.of(plan)),
       () => JoinSide.toLong(sizeInBytes),
       () => long(rowCount),
+      () => JoinSide.toLong(EstimationUtils.getSizePerRow(plan.output)),
       () => QueryFacts.string(Estimates.from(plan, conf)),
       () => QueryFacts.strings(PlannedSide.filters(plan)),
       () => PlannedSide.joins(plan),
@@ -122,11 +124,14 @@ object PlannedSide extends PredicateHelper {
 }
 
 /** Where Spark's size of a plan comes from, worst part first. */
-private object Estimates {
+private[aqepilot] object Estimates {
   private val words = Seq("STAGE", "STATISTICS", "FILES", "GUESS")
   private val (stage, statistics, files, guess) = (0, 1, 2, 3)
 
   def from(plan: LogicalPlan, conf: SQLConf): String = words(rank(plan, conf))
+
+  /** Whether it is the size of rows, measured or by statistics. */
+  def isOfRows(plan: LogicalPlan, conf: SQLConf): Boolean = rank(plan, conf) <= statistics
 
   private def rank(plan: LogicalPlan, conf: SQLConf): Int =
     if (plan.stats.sizeInBytes >= conf.defaultSizeInBytes) guess

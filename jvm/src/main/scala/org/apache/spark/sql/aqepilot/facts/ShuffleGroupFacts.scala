@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.facts
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.rewrite.ShuffleGroup
+import org.apache.spark.sql.aqepilot.rewrite.{ShuffleGroup, ShuffleGroups}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GenericInternalRow}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
@@ -69,7 +69,7 @@ final case class ShuffleGroupFacts(
 object ShuffleGroupFacts {
 
   def of(group: ShuffleGroup, conf: SQLConf): ShuffleGroupFacts = {
-    val links = group.shuffles.map(link)
+    val links = group.shuffles.map(ShuffleGroups.link)
     val known = links.flatten
     def ofAll[T](value: LogicalPlan => Option[T]): Option[Seq[T]] = {
       val values = known.map(value)
@@ -95,10 +95,7 @@ object ShuffleGroupFacts {
   }
 
   def tables(group: ShuffleGroup): String =
-    group.shuffles.flatMap(link).map(Tables.described).distinct.mkString(" ⋈ ")
-
-  private def link(shuffle: ShuffleExchangeExec): Option[LogicalPlan] =
-    shuffle.child.collectFirst { case p if p.logicalLink.isDefined => p.logicalLink.get }
+    group.shuffles.flatMap(ShuffleGroups.link(_)).map(Tables.described).distinct.mkString(" ⋈ ")
 
   private def keys(shuffle: ShuffleExchangeExec): Seq[Expression] =
     shuffle.outputPartitioning match {
@@ -113,7 +110,7 @@ object ShuffleGroupFacts {
         case Seq(a: Attribute) => Some(a)
         case _                 => None
       }
-      plan <- link(shuffle)
+      plan <- ShuffleGroups.link(shuffle)
       column <- plan.stats.attributeStats.get(key)
       count <- column.distinctCount
     } yield count

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   Sort,
   Window
 }
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.execution.{ExpandExec, GenerateExec, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.adaptive.{
   BroadcastQueryStageExec,
@@ -71,6 +72,7 @@ final case class JoinSide(
       () => isBroadcast,
       () => ifKnown(JoinSide.toLong(sizeInBytes)),
       () => ifKnown(rowCount.map(JoinSide.toLong).getOrElse(null)),
+      () => JoinSide.toLong(EstimationUtils.getSizePerRow(plan.output)),
       () => ofShuffle(_.bytes.length),
       () => ifKnown(finished.get.shuffle.numMappers),
       () => ofShuffle(f => UnsafeArrayData.fromPrimitiveArray(f.bytes)),

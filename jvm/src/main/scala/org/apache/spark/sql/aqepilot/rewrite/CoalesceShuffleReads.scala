@@ -1,6 +1,14 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.{
+  Asked,
+  Asking,
+  FailOpen,
+  Guardrails,
+  Health,
+  PolicySet,
+  Sessions
+}
 import org.apache.spark.sql.aqepilot.facts.{CoalescingFacts, QueryFacts, Tables}
 import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -49,6 +57,7 @@ final private class StageDecision(session: Sessions.Classic, plan: SparkPlan, se
   private val conf: SQLConf = session.sessionState.conf
   private val executionId = QueryFacts.executionId(session.sparkContext)
   private val groups = CoalesceGroups.of(plan)
+  private lazy val guards = Guardrails.of(conf, session.sparkContext)
   private val facts = new CoalescingFacts(plan, groups, executionId)
 
   def decide: SparkPlan = {
@@ -71,7 +80,14 @@ final private class StageDecision(session: Sessions.Classic, plan: SparkPlan, se
       Left((Reason.InternalError, FailOpen.short(fault)))
     } {
       if (redone.isSparks(group))
-        redone.of(group, answer).left.map(why => (Reason.DistributionBroken, why))
+        redone.of(group, answer).left.map(why => (Reason.DistributionBroken, why)).flatMap {
+          reads =>
+            val result = CoalesceGroups.replace(group.root, reads)
+            HashBuilds
+              .tooLarge(group.root, result, guards)
+              .map(why => (Reason.GuardHashBuildBytes, why))
+              .toLeft(reads)
+        }
       else
         Left((Reason.OtherExtension, "the shuffles are not read as Spark's own rules leave them"))
     }

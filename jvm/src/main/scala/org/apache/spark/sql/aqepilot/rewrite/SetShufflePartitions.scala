@@ -4,7 +4,15 @@ import java.util.{Collections, IdentityHashMap, WeakHashMap}
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
-import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.{
+  Asked,
+  Asking,
+  FailOpen,
+  Guardrails,
+  Health,
+  PolicySet,
+  Sessions
+}
 import org.apache.spark.sql.aqepilot.facts.{QueryFacts, ShuffleGroupFacts}
 import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -114,8 +122,15 @@ object SetShufflePartitions extends Rule[SparkPlan] {
     case None =>
       val asked = ask(session, set, group, answers)
       asked._1.number match {
-        case Some(number) => Some(Change(group, number, Some(asked._1), asked._2))
-        case None         =>
+        case Some(number) =>
+          val guards = Guardrails.of(conf, session.sparkContext)
+          HashBuilds.tooLarge(group, number, guards, conf) match {
+            case None      => Some(Change(group, number, Some(asked._1), asked._2))
+            case Some(why) =>
+              asked._2((Reason.GuardHashBuildBytes, Some(why)))
+              None
+          }
+        case None =>
           asked._2((Reason.NullAnswer, None))
           None
       }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot.rewrite
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.physical.{
   Partitioning,
   PartitioningCollection,
@@ -91,6 +92,10 @@ object ShuffleGroups {
         changed.copyTagsFrom(shuffle)
         changed
       }
+
+  /** The logical plan whose rows a shuffle carries. */
+  def link(shuffle: ShuffleExchangeExec): Option[LogicalPlan] =
+    shuffle.child.collectFirst { case p if p.logicalLink.isDefined => p.logicalLink.get }
 
   private[rewrite] def isSparks(e: ShuffleExchangeExec): Boolean =
     e.shuffleOrigin == ENSURE_REQUIREMENTS &&
