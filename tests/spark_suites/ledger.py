@@ -23,9 +23,10 @@ KINDS = ("plan shape", "metrics", "order", "printed plan", "test setting", "plai
 # These are about asserts of a test; one about rows or an error would be a fault of ours.
 ASSERTS = ("plan shape", "metrics")
 # A test that takes the first of the operators that it looks for fails on an empty list, and one
-# that takes a join of one kind apart fails on another.
+# that takes a join of one kind, or an adaptive plan, apart fails on another.
 ASSERT = re.compile(
     r"^(class )?[\w.]*(TestFailedException|AssertionError|MatchError: \w+Join"
+    r"|ClassCastException: class [\w.]+Exec cannot be cast"
     r"|NoSuchElementException: (next on empty|head of empty|None\.get))\b"
 )
 ROWS_OR_ERROR = re.compile(r"[Rr]esults? (do|did) not match|[Ee]xpected exception|was thrown")
