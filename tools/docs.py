@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import click
+import tomllib
 
 import aqepilot.demo
 from aqepilot import catalog, recipes
@@ -132,6 +133,14 @@ def differences() -> str:
         reasons[key] = reasons.get(key, 0) + 1
     rows = [(ways, sparks, kind, str(n), why) for (ways, sparks, kind, why), n in reasons.items()]
     return _table(("Ways", "Spark", "Kind", "Tests", "Why"), rows)
+
+
+def permissions() -> str:
+    """Who may do what, as the tests try it."""
+    rows = tomllib.loads((ROOT / "tests" / "who_may.toml").read_text("utf-8")).values()
+    where = ("submitted", "python", "sql", "connect")
+    head = ("What", "Submitted", "`use` in the driver's own Python", "SQL, JDBC", "Spark Connect")
+    return _table(head, [[r["what"], *("yes" if r[w] else "no" for w in where)] for r in rows])
 
 
 def problems() -> str:
@@ -307,7 +316,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     block.__name__: block
     for block in (
         *(sparks, reasons, fates, problems, settings, functions),
-        *(recipebook, commands, columns, events, differences),
+        *(recipebook, commands, columns, events, differences, permissions),
     )
 }
 POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}

@@ -134,12 +134,15 @@ def use(spark: SparkSession, *policies: PolicyLike, name: str = "session", **poi
             for name in sorted(needed & off.keys())
         )
     token = spark.conf.get(TOKEN_KEY, None)
-    checked = given.as_texts(spark, read)
-    problems = [problem for policy in checked for problem in check_texts(spark, policy)]
-    if problems:
+    try:
+        checked = given.as_texts(spark, read)
+        problems = [problem for policy in checked for problem in check_texts(spark, policy)]
+        if problems:
+            raise PolicyError(problems)
+    except Exception:
         if token is None:
             spark.conf.unset(TOKEN_KEY)
-        raise PolicyError(problems)
+        raise
     _set(spark, checked)
 
 
