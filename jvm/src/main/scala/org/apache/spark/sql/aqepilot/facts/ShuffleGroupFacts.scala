@@ -90,7 +90,7 @@ object ShuffleGroupFacts {
       ofAll(p => estimated(inputs(p).sum)).map(_.sum),
       if (measured.isEmpty) None else Some(measured.sum),
       known.flatMap(Tables.of).distinct,
-      feeds(group.reader).distinct.sorted
+      feeds(group.readers.head).distinct.sorted
     )
   }
 

@@ -35,7 +35,9 @@ private[rewrite] object HashBuilds {
   def tooLarge(group: ShuffleGroup, number: Int, guards: Guards, conf: SQLConf): Option[String] =
     if (number >= group.number) None
     else
-      builds(group.reader).flatMap(newShuffles).filter(s => group.shuffles.exists(_ eq s)).flatMap {
+      group.readers.flatMap(builds).flatMap(newShuffles).filter(s =>
+        group.shuffles.exists(_ eq s)
+      ).flatMap {
         shuffle =>
           ShuffleGroups.link(shuffle) match {
             case Some(plan) if Estimates.isOfRows(plan, conf) =>

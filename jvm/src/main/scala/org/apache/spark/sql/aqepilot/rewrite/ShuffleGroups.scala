@@ -31,8 +31,8 @@ import org.apache.spark.sql.execution.joins.CartesianProductExec
   *   the number that the group has, because a shuffle of it, or an equal one elsewhere, was started
   * @param isFixed
   *   whether the user, a bucketed table or a source gives the number
-  * @param reader
-  *   the top of the stage that reads them
+  * @param readers
+  *   the tops of the stages that read them
   * @param shapes
   *   those of `shuffles`, by [[ShuffleShapes]]
   */
@@ -41,7 +41,7 @@ final case class ShuffleGroup(
     needless: Seq[ShuffleExchangeExec],
     started: Option[Int],
     isFixed: Boolean,
-    reader: SparkPlan,
+    readers: Seq[SparkPlan],
     shapes: Seq[Int]
 ) {
 
@@ -58,7 +58,7 @@ final case class ShuffleGroup(
     needless ++ that.needless,
     started.orElse(that.started),
     isFixed || that.isFixed,
-    reader,
+    readers ++ that.readers.filterNot(r => readers.exists(_ eq r)),
     shapes ++ that.shapes
   )
 }
@@ -115,7 +115,7 @@ object ShuffleGroups {
   }
 
   private def nothing(reader: SparkPlan) =
-    ShuffleGroup(Nil, Nil, None, isFixed = false, reader, Nil)
+    ShuffleGroup(Nil, Nil, None, isFixed = false, Seq(reader), Nil)
 
   /** What a stage reads whose top is `reader`.
     *
