@@ -33,7 +33,7 @@ class CasesSuite extends AnyFunSuite {
       Option(settings).flatMap(s => Option(s.get(key))).fold(otherwise)(v => read(v.asText))
     new Guards(
       given("guard.max_broadcast_bytes", Long.MaxValue)(JavaUtils.byteStringAsBytes),
-      Long.MaxValue,
+      200L << 20,
       given("guard.max_hash_build_bytes", Long.MaxValue)(JavaUtils.byteStringAsBytes),
       given("guard.growth", HashTable.Growth)(_.toDouble),
       given("guard.max_partitions", AqePilotConf.MaxPartitions.default.get.toInt)(_.toInt),
