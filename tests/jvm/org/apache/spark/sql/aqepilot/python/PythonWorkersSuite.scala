@@ -477,6 +477,15 @@ class PythonWorkersSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(kept != null)
   }
 
+  test("of a session that brings many functions the newest are kept") {
+    val its = "3" * 32
+    val texts = (0 to SessionFunctions.MostFunctions).map { n =>
+      SessionFunctions.register(its, null, "f", Array(n.toByte, 1), "", "")
+    }
+    assert(texts.count(SessionFunctions.get(its, _).isDefined) === SessionFunctions.MostFunctions)
+    assert(SessionFunctions.get(its, texts.head).isEmpty)
+  }
+
   test("as many sessions have processes at a time as may, the others' functions are not asked") {
     start()
     write("many.py", "def choose(facts): return 'BROADCAST'\n")

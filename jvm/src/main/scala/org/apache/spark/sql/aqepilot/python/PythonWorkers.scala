@@ -31,7 +31,8 @@ final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) ext
   private val breakerNanos = nanos(AqePilotConf.BreakerTime)
   private val breakerFailures = AqePilotConf.inForce(AqePilotConf.BreakerFailures).toInt
 
-  private val functions = Recent.map[(String, String), PythonFunction](MostFunctions)
+  private val functions =
+    Recent.map[(String, String), PythonFunction](SessionFunctions.MostFunctions)
   @volatile private var lastUse = System.nanoTime()
 
   private val workers = {
@@ -225,9 +226,6 @@ final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) ext
 }
 
 object PythonWorkers {
-
-  /** A session that names more keeps the newest. */
-  private val MostFunctions = 200
 
   /** Owners other than the application that have processes at a time. */
   private[python] val MostOwners = 32

@@ -3,8 +3,11 @@ package org.apache.spark.sql.aqepilot.python
 import java.io.File
 import java.lang.ref.{ReferenceQueue, WeakReference}
 import java.security.MessageDigest
+import java.util.Map
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
+
+import org.apache.spark.sql.aqepilot.Recent
 
 /** A function that the driver's own Python brought: its pickle (empty for a text that names a module), where it
   * imports from, and its interpreter.
@@ -22,7 +25,10 @@ object SessionFunctions {
   final private class Ending(val token: String, session: AnyRef, queue: ReferenceQueue[AnyRef])
       extends WeakReference[AnyRef](session, queue)
 
-  private val known = new ConcurrentHashMap[String, ConcurrentHashMap[String, SessionFunction]]()
+  /** Of a session that brings more, the newest are kept. */
+  private[python] val MostFunctions = 200
+
+  private val known = new ConcurrentHashMap[String, Map[String, SessionFunction]]()
   private val endings = new ConcurrentHashMap[String, Ending]()
   private val garbage = new ReferenceQueue[AnyRef]
   private val changes = new AtomicLong
@@ -92,7 +98,7 @@ object SessionFunctions {
       endings.computeIfAbsent(token, new Ending(_, session, garbage))
     }
     known
-      .computeIfAbsent(token, _ => new ConcurrentHashMap[String, SessionFunction]())
+      .computeIfAbsent(token, _ => Recent.map[String, SessionFunction](MostFunctions))
       .put(text, function)
     changes.incrementAndGet()
   }
