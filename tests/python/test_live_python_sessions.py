@@ -106,7 +106,7 @@ def test_what_a_session_brought_ends_with_it(
     session: Callable[[Callable[[Any], Any]], SparkSession], spark: SparkSession
 ) -> None:
     before = known(spark)
-    for number in range(20):
+    for number in range(5):
         session(lambda facts, number=number: "SHUFFLE_HASH" if number else None)
     assert spark._jvm is not None
     spark._jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)
