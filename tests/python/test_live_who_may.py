@@ -43,7 +43,9 @@ def by_python(_spark_context: SparkSession) -> dict[str, bool]:
 
 CONNECT = """
 import json, sys
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.session import SparkSession as Classic
 import aqepilot, who_may
 from aqepilot import function, gateway
 from aqepilot.conf import TOKEN_KEY
@@ -53,7 +55,7 @@ if sys.argv[2:]:
     builder = builder.config("spark.jars", sys.argv[2])
 spark = aqepilot.configure(builder).getOrCreate()
 # Of this driver, and no client of it: another session, which decides.
-classic = SparkSession.builder.create()
+classic = Classic(SparkContext._active_spark_context)
 classic.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
 own = gateway.session(classic)
 classic.conf.set(TOKEN_KEY, own.token)
