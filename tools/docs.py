@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import click
-import tomllib
 
 import aqepilot.demo
 from aqepilot import catalog, recipes
 from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS, Decision
+from aqepilot.policies import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests"))

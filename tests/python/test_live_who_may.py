@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomllib
 from pyspark.sql import SparkSession
 
 import who_may
+from aqepilot.policies import tomllib
 from test_live_session import run_connect
 
 TABLE = tomllib.loads(Path(__file__).parents[1].joinpath("who_may.toml").read_text("utf-8"))
