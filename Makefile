@@ -38,6 +38,7 @@ export UV_CACHE_DIR := $(CURDIR)/.envs/cache
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH
 
 JVM_SOURCES    := $(shell find jvm/src/main project/*.* -type f 2>/dev/null) build.sbt $(TABLE) python/aqepilot/__about__.py python/aqepilot/worker.py
+JVM_TESTS      := $(shell find tests/jvm tests/cases project/test-resources -type f)
 PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -name '*.pyc' -not -path '*/jars/*') pyproject.toml
 WHEEL          := dist/aqepilot-$(VERSION)-py3-none-any.whl
 # The minors whose own suites run: those that are asked for, else the oldest and the newest on Maven.
@@ -45,11 +46,11 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-all test-jvm test-python fuzz mutants parity spark-suites smoke jar-matrix demo bench lint lint-python lint-scala format docs catalog clean
+.PHONY: help check env jars wheel install test test-all test-classes test-jvm test-python fuzz mutants parity small-heap soak spark-suites smoke jar-matrix vendor-forks hostile demo bench lint lint-python lint-scala format docs catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
-	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (fuzz, parity, spark-suites, demo, bench), SUITE='*Name' or TESTS=path for some tests"
+	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (fuzz, parity, small-heap, soak, spark-suites, vendor-forks, demo, bench), SUITE=Name or TESTS=path for some tests"
 
 check:
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.10 or newer is needed, found no $(PYTHON): install it, or name it with make PYTHON=python3.11" >&2; exit 1; }
@@ -118,14 +119,22 @@ format: .envs/tools/.ready ## rewrite the sources as lint wants them
 	$(SBT) scalaSources/scalafmtAll scalafmtSbt
 
 test: check ## everything: env, lint, jars, wheel, JVM and Python tests, smoke tests
-	$(PYTHON) tools/test_all.py env jars lint-python wheel install $(FULL:%=test-python-%) test-jvm lint-scala $(SMOKE:%=smoke-%)
+	$(PYTHON) tools/test_all.py env jars lint-python wheel install $(FULL:%=test-python-%) test-classes $(JVM_ROWS:%=test-jvm-%) lint-scala $(SMOKE:%=smoke-%)
 
-test-all: test ## all of test, then the long forms of parity, fuzz and spark-suites: takes many hours
+test-all: export TEST_ALL = 1
+test-all: test ## all of test on each Spark, then the long forms of parity, fuzz and spark-suites: takes many hours
 	$(foreach patch,$(FULL),$(MAKE) parity SPARK=$(patch) && $(MAKE) fuzz SPARK=$(patch) N=20000 && )true
 	$(foreach minor,$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MAKE) spark-suites SPARK=$(minor) ARGS=--long && )true
 
-test-jvm: target/jars.stamp ## ScalaTest on 3.5 (Scala 2.12 and 2.13) and 4.3
-	$(SBT) $(foreach row,$(JVM_ROWS),$(if $(SUITE),"$(call project,$(row))/testOnly $(SUITE)",$(call project,$(row))/test))
+test-classes: $(firstword $(JVM_ROWS:%=target/test-jvm-%.args))
+
+$(JVM_ROWS:%=target/test-jvm-%.args) &: target/jars.stamp $(JVM_TESTS)
+	$(SBT) $(foreach row,$(JVM_ROWS),$(call project,$(row))/testRun)
+
+test-jvm: $(JVM_ROWS:%=test-jvm-%) ## ScalaTest on 3.5 (Scala 2.12 and 2.13) and 4.3
+
+test-jvm-%: target/test-jvm-%.args
+	$(JAVA) @$< $(if $(SUITE),-q $(SUITE))
 
 test-python: $(FULL:%=test-python-%) ## pytest on the newest 3.5 and 4.3
 
@@ -148,6 +157,11 @@ smoke: $(SMOKE:%=smoke-%) ## a policy under spark-submit on the other minors and
 smoke-%: .envs/spark-%/.installed
 	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/smoke)
 
+hostile: $(FULL:%=hostile-%) ## policies that mean harm, beside a session that means well; docs/hostile-policies.md has the table
+
+hostile-%: .envs/spark-%/.installed
+	$(call with_spark,$*) TEST_ALL=1 python $(PYTEST) tests/python/test_live_hostile_policies.py
+
 jar-matrix: jars env ## every jar on every Spark: no query fails, and one that does not fit says so
 	$(TOOLS)/python tests/smoke/jar_matrix.py .envs python/aqepilot/jars
 
@@ -156,6 +170,15 @@ ONE_SPARK := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $
 
 parity: $(ONE_SPARK) ## plans under recipes of Spark's own rules and under null against plain Spark's: TPC-H, TPC-DS
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python tests/python/parity.py $(ARGS)
+
+vendor-forks: $(ONE_SPARK) ## Sparks that lack, one by one, all that the jar refers to: no query fails, and the status says what is off
+	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/python python -m vendor_forks $(ARGS)
+
+small-heap: $(ONE_SPARK) ## random joins in a driver with little memory: what the guard rails let pass does not fail; ARGS="--runs 1000 --seed 1"
+	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/python python -m small_heap $(ARGS)
+
+soak: $(ONE_SPARK) ## 10,000 queries of 500 sessions on one server: what it holds stays level; ARGS="--by thrift"
+	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/python python -m soak $(ARGS)
 
 spark-suites: $(SUITES_OF:%=spark-suites-%) ## Spark's own published suites beside plain Spark: no policy, recipes, adversarial policies
 

@@ -4,6 +4,7 @@
 val root = file(".").getAbsoluteFile
 val rows = SparkRow.readAll(root / "python/aqepilot/spark_versions.csv")
 val jar = taskKey[File]("packages this row's jar into python/aqepilot/jars")
+val testRun = taskKey[File]("compiles this row's suites; writes the words after java that run them")
 
 ThisBuild / scalaVersion := rows.last.scalaVersion(root)
 ThisBuild / organization := "io.aqepilot"
@@ -32,11 +33,16 @@ def settingsOf(row: SparkRow): Seq[Setting[_]] = Seq(
   libraryDependencies ++=
     (if (row.fromMaven) Seq("org.apache.spark" %% "spark-sql" % row.newest % Provided) else Nil),
   scalacOptions ++= Seq("-release", row.bytecode),
-  Test / testOptions += Tests.Argument(
-    TestFrameworks.ScalaTest,
-    "-u",
-    s"target/junit/test-jvm/${row.minor}_${row.scalaBinary}"
-  ),
+  // Not by sbt: it waits for ever where the reporter in its fork is lost.
+  testRun := {
+    val part = s"test-jvm-${row.minor}_${row.scalaBinary}"
+    val classPath = (Test / fullClasspath).value.files.mkString(java.io.File.pathSeparator)
+    val words = (Test / javaOptions).value ++ Seq("-cp", classPath, "org.scalatest.tools.Runner") ++
+      Seq("-R", (Test / classDirectory).value.getPath, "-oDFW", "-u", s"target/junit/$part")
+    val file = root / "target" / s"$part.args"
+    IO.writeLines(file, words.map(word => "\"" + word.replace("\\", "\\\\") + "\""))
+    file
+  },
   Compile / resourceGenerators += Def.task {
     val file = (Compile / resourceManaged).value / "aqepilot-build.properties"
     IO.write(

@@ -16,12 +16,18 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "python")]
 
-from bench import machine, recipes, runs  # noqa: E402
+from bench import logs, machine, recipes, runs, sizes  # noqa: E402
 from bench.cases import CASES  # noqa: E402
 from bench.figures import Spread, ratios, spread  # noqa: E402
 
+NAMES = list(dict.fromkeys([*runs.ASKS, *sizes.KINDS, *CASES]))
 PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
-PARTS = ("ask", "python", "planning", "tpch", "recipes")
+EXPERIMENT_SHARES = {
+    "false alarms": "false_alarms",
+    "false alarms of a t-test": "t_test",
+    "5% found in 150 rounds": "found_in_150",
+}
+PARTS = ("ask", "python", "planning", "sizes", "tpch", "log", "experiments", "recipes")
 
 
 def main() -> None:
@@ -34,14 +40,22 @@ def main() -> None:
         figures["python"] = runs.python(options.python_queries)
     if "planning" in options.part:
         figures["planning_ms"] = runs.planning(2 * options.rounds, options.warm_up, options.plans)
+    if "sizes" in options.part:
+        figures["sizes"] = sizes.measure(options.rounds, options.warm_up // 2, options.only)
     if "tpch" in options.part:
         figures["tpch_s"] = runs.total(options.rounds, options.scale)
+    if "log" in options.part:
+        figures["log"] = logs.measure(options.megabytes, options.decisions)
     if "recipes" in options.part:
         figures["recipes"] = {
             name: recipes.measure(name, options.scale, options.rounds, options.queries)
             for name in CASES
             if name in (options.only or CASES)
         }
+    if "experiments" in options.part:
+        from bench import experiments
+
+        figures["experiments"] = experiments.measure()
     text = report(where, figures, options.scale, options.rounds)
     print(text)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -71,6 +85,32 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
                 for name, of in figures["python"].items()
             ],
         )
+    if "log" in figures:
+        log = figures["log"]
+        lines += _table(
+            f"An event log of {log['megabytes']:.0f} MB, both cores (MB/s)",
+            ("what", "MB/s"),
+            [(what, f"{speed:.0f}") for what, speed in log["megabytes_per_second"].items()],
+        )
+        lines += [
+            f"Replay of {log['decisions']:,} decisions of {log['facts_kilobytes']:.1f} kB of facts:"
+            f" {log['decisions_per_second_and_core']:,.0f} a second and core",
+            "",
+        ]
+    if "experiments" in figures:
+        lines += _table(
+            "2,000 simulated experiments of up to 200 rounds, a look after each",
+            ("noise", "sd of a pair", *EXPERIMENT_SHARES, "median rounds until then"),
+            [
+                (
+                    of["noise"],
+                    f"{of['sd']:.2f}",
+                    *(f"{100 * of[share]:.1f} %" for share in EXPERIMENT_SHARES.values()),
+                    f"{of['median_rounds']:.0f}" if of["median_rounds"] else "above 200",
+                )
+                for of in figures["experiments"]
+            ],
+        )
     pairs = []
     if "planning_ms" in figures:
         pairs += [(f"planning of {of}", "ms", ms) for of, ms in figures["planning_ms"].items()]
@@ -89,6 +129,11 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             rows.append((variant, f"{statistics.median(values):.2f}", *paired, str(len(values))))
         head = ("variant", f"median {unit}", "to plain, median", "p10", "p90", "rounds")
         lines += _table(title, head, rows)
+    if "sizes" in figures:
+        took = [row for case in figures["sizes"].items() for row in sizes.rows(*case)]
+        lines += _table(f"Cost by size, {rounds} rounds", sizes.HEAD, took)
+        asked = [row for case in figures["sizes"].items() for row in sizes.asked(*case)]
+        lines += _table("What was asked there", sizes.ASKED, asked)
     for name, found in figures.get("recipes", {}).items():
         title = f"{name}, scale factor {scale:g}, {rounds} rounds"
         for what, (head, *rows) in (
@@ -135,6 +180,10 @@ def _options() -> argparse.Namespace:
         default=600,
         help="queries that ask a Python function, after as many to warm up (default 600)",
     )
+    parser.add_argument("--megabytes", type=int, default=1000, help="of the log (default 1000)")
+    parser.add_argument(
+        "--decisions", type=int, default=400_000, help="that are replayed (default 400,000)"
+    )
     parser.add_argument(
         "--plans", type=int, default=100, help="timed plannings a round (default 100)"
     )
@@ -144,7 +193,7 @@ def _options() -> argparse.Namespace:
         type=_words,
         default=[],
         metavar="NAMES",
-        help="of ask and recipes, these only: " + ", ".join(dict.fromkeys([*runs.ASKS, *CASES])),
+        help="of ask, sizes and recipes, these only: " + ", ".join(NAMES),
     )
     parser.add_argument(
         "--queries", type=_words, default=[], metavar="NAMES", help="of their queries, these only"
@@ -155,11 +204,10 @@ def _options() -> argparse.Namespace:
     unknown = set(options.part) - set(PARTS)
     if unknown:
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    unknown = set(options.only) - {*runs.ASKS, *CASES}
+    unknown = set(options.only) - set(NAMES)
     if unknown:
         parser.error(
-            f"nothing to measure {', '.join(sorted(unknown))} by; there are "
-            + ", ".join(dict.fromkeys([*runs.ASKS, *CASES]))
+            f"nothing to measure {', '.join(sorted(unknown))} by; there are {', '.join(NAMES)}"
         )
     if options.queries:
         measured = [name for name in CASES if name in (options.only or CASES)]
@@ -171,6 +219,7 @@ def _options() -> argparse.Namespace:
     if options.quick:
         options.rounds, options.scale, options.asks = 2, 0.1, 6
         options.python_queries = 20
+        options.megabytes, options.decisions = 100, 50_000
         options.plans = options.warm_up = options.warm_up_queries = 20
     return options
 

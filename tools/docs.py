@@ -21,19 +21,22 @@ import aqepilot.demo
 from aqepilot import catalog, recipes
 from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS, Decision
+from aqepilot.log import columns as log_columns
 from aqepilot.policies import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests"))
 
+import hostile  # noqa: E402
 from spark_suites import ledger  # noqa: E402
+from vendor_forks import outcome  # noqa: E402
 
 EVENTS = ROOT / "jvm/src/main/scala/io/aqepilot/log/Events.scala"
 BLOCK = re.compile(r"(<!-- generated: ([a-z]+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def pages() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def refreshed(text: str) -> str:
@@ -63,9 +66,13 @@ def _coded(rows: Iterable[Sequence[str]]) -> list[list[str]]:
     return [[_code(first), *rest] for first, *rest in rows]
 
 
-def sparks() -> str:
+def _spark_rows() -> list[dict[str, str]]:
     table = (ROOT / "python/aqepilot/spark_versions.csv").read_text("utf-8")
-    rows = list(csv.DictReader(table.splitlines()))
+    return list(csv.DictReader(table.splitlines()))
+
+
+def sparks() -> str:
+    rows = _spark_rows()
     minors = dict.fromkeys(row["minor"] for row in rows)
     lines = []
     for minor in minors:
@@ -120,8 +127,26 @@ def reasons() -> str:
     return _table(("Reason", "Meaning"), _coded(catalog.reasons().items()))
 
 
+def of_log(name: str) -> Callable[[], str]:
+    """Columns of a DataFrame of `aqepilot.read_log`."""
+
+    def table() -> str:
+        rows = [(_code(c.name), _code(c.type), c.meaning) for c in log_columns.FRAMES[name]]
+        return _table(("Column", "Type", "Meaning"), rows)
+
+    return table
+
+
 def fates() -> str:
     return _table(("Fate", "Meaning"), _coded(catalog.fates().items()))
+
+
+def runs() -> str:
+    return _table(("Source", "Job; run"), _coded(catalog.run_sources().items()))
+
+
+def selectors() -> str:
+    return _table(("Selector", "Holds for"), _coded(catalog.control_selectors().items()))
 
 
 def differences() -> str:
@@ -141,6 +166,48 @@ def permissions() -> str:
     where = ("submitted", "python", "sql", "connect")
     head = ("What", "Submitted", "`use` in the driver's own Python", "SQL, JDBC", "Spark Connect")
     return _table(head, [[r["what"], *("yes" if r[w] else "no" for w in where)] for r in rows])
+
+
+def forks() -> str:
+    """What `make vendor-forks` found on each Spark."""
+    found = sorted((ROOT / "tests" / "vendor_forks" / "found").glob("*.json"))
+    tables = {path.stem: json.loads(path.read_text("utf-8")) for path in found}
+    kinds = [kind for table in tables.values() for kind in table["kinds"].values()]
+    seen = [o for o in outcome.OUTCOMES if any(kind.get(o) for kind in kinds)]
+    rows = [
+        [table["spark"], meaning, *map(str, (n["there_are"], n["idle"], sum(run), *run))]
+        for table in tables.values()
+        for kind, meaning in outcome.KINDS.items()
+        if (n := table["kinds"][kind]) and (run := [n.get(o, 0) for o in seen])
+    ]
+    head = ("Spark", "What is missing", "There are", "Not come to", "Run", *seen)
+    probes: dict[str, dict[str, str]] = {}
+    for minor, table in tables.items():
+        for name, points in table["probes"].items():
+            probes.setdefault(name, {})[minor] = ", ".join(points)
+    off = [[_code(name), *(of.get(minor, "") for minor in tables)] for name, of in probes.items()]
+    return "\n\n".join(
+        (
+            _table(head, rows),
+            _table(("Outcome", "Meaning"), [[o, outcome.OUTCOMES[o]] for o in seen]),
+            _table(("Without", *(f"off on {minor}" for minor in tables)), off),
+        )
+    )
+
+
+def hostility() -> str:
+    """What hostile policies come to, as the tests try it."""
+    minors = [row["minor"] for row in _spark_rows() if row["role"] == "full"]
+    parts = []
+    for title, cases in (("SQL texts", hostile.SQL), ("Python functions", hostile.PYTHON)):
+        rows = []
+        for name, case in cases.items():
+            found = [case.comes_to(minor) for minor in minors]
+            shown = found[:1] if len(set(found)) == 1 else found
+            rows.append([name, case.tries, case.point, " / ".join(map(_code, shown))])
+        head = ("Policy", "Tries to", "At", f"Comes to (on {' / '.join(minors)} where they differ)")
+        parts.append(f"## {title}\n\n{_table(head, rows)}")
+    return "\n\n".join(parts)
 
 
 def problems() -> str:
@@ -219,7 +286,8 @@ def _click_option(option: click.Option) -> list[str]:
     elif isinstance(option.type, click.Path):
         word = "FILE"
     default = f" Default: {option.default}." if option.show_default else ""
-    return [_code(f"{option.opts[0]} {word}".strip()), f"{option.help or ''}{default}"]
+    words = ", ".join(map(_code, (*option.opts[:-1], f"{option.opts[-1]} {word}".strip())))
+    return [words, f"{option.help or ''}{default}"]
 
 
 def _argparse_option(action: argparse.Action) -> list[str]:
@@ -317,8 +385,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     for block in (
         *(sparks, reasons, fates, problems, settings, functions),
         *(recipebook, commands, columns, events, differences, permissions),
+        *(hostility, runs, selectors, forks),
     )
-}
+} | {name: of_log(name) for name in log_columns.FRAMES if name != "decisions"}
 POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ class Test(NamedTuple):
     name: str
     seconds: float
     outcome: str  # passed, failed or skipped
+    message: str = ""  # what a failed one says, and where; else empty
 
     def __str__(self) -> str:
         return f"{self.part}: {self.file}: {self.name}"
@@ -49,11 +50,16 @@ def read(folder: Path, part: str) -> list[Test]:
         for case in cases:
             owner, name = case.get("classname", ""), case.get("name", "")
             file = "/".join([*within, owner.rpartition(".")[2]])
-            test = Test(part, file, name, float(case.get("time") or 0), _outcome(case))
+            seconds = float(case.get("time") or 0)
+            test = Test(part, file, name, seconds, _outcome(case), _message(case))
             before = found.get((path, owner, name))
             if before:
                 outcome = "failed" if "failed" in (before.outcome, test.outcome) else test.outcome
-                test = test._replace(seconds=before.seconds + test.seconds, outcome=outcome)
+                test = test._replace(
+                    seconds=before.seconds + test.seconds,
+                    outcome=outcome,
+                    message=before.message or test.message,
+                )
             found[path, owner, name] = test
     return list(found.values())
 
@@ -63,6 +69,16 @@ def _outcome(case: ElementTree.Element) -> str:
     if results & {"failure", "error"}:
         return "failed"
     return "skipped" if "skipped" in results else "passed"
+
+
+def _message(case: ElementTree.Element) -> str:
+    for result in case:
+        if result.tag in ("failure", "error"):
+            lines = (result.text or "").strip().splitlines() or [""]
+            # The last line is pytest's place, and within ScalaTest's stack trace is a suite's.
+            place = next((line for line in lines if "Suite.scala:" in line), lines[-1])
+            return f"{result.get('message') or ''}\n{place.strip()}".strip()
+    return ""
 
 
 def slowest_files(tests: Iterable[Test], most: int) -> list[Took]:

@@ -1,14 +1,16 @@
 """Runs every part of `make test`: side by side where one does not need the other.
 
-What a part prints goes to target/logs/<part>.log and is shown when the part has ended. At the end
-stand how long each part took, the slowest files and tests, and the failed ones, from the JUnit
-files in target/junit/. Fails if any part failed.
+What a part prints goes to target/logs/<part>.log; the end of it is shown where the part failed. At
+the end stand how long each part took, the slowest files and tests, and the failed ones with what
+they say, from the JUnit files in target/junit/. Fails if any part failed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -26,15 +28,22 @@ NEEDS = {
     "lint": ("env",),
     "wheel": ("jars",),
     "install": ("wheel",),
-    "test-jvm": ("jars",),
+    "test-classes": ("jars",),
+    "test-jvm": ("test-classes",),
     "": ("install",),
 }
+# Where nothing was found to run, something is wrong.
+HAS_TESTS = ("test-jvm", "test-python")
 # Two sbt at once in one folder wait for each other or fail.
-SBT = ("jars", "lint-scala", "test-jvm")
+SBT = ("jars", "lint-scala", "test-classes")
 # What a part takes at most: the heaps of a session and of a job under spark-submit, or sbt's and
 # its test process', and what is beside the heaps.
 GB_OF_A_PART = 6
+# What takes longer hangs, however busy the machine: the parts after it run, and all is told.
+MOST_S = float(os.environ.get("MOST_S_OF_A_PART", "3600"))
 SAYS_SO_EACH_S = 60
+LAST_LINES = 200  # of a part that failed
+LINES_OF_A_TEST = 12
 SLOWEST = 20
 PASSED, FAILED, NOT_RUN = "passed", "FAILED", "not run"
 
@@ -74,6 +83,7 @@ class Running:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
 
     @property
@@ -87,12 +97,24 @@ class Running:
         lines = self.text()[-2000:].split("\n")
         return next((line.strip()[-100:] for line in reversed(lines) if line.strip()), "")
 
+    def end(self) -> None:
+        """Ends it with all that it has started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
     def ended(self) -> Outcome | None:
         """How it ended; None while it runs."""
+        if self.seconds > MOST_S and self.process.poll() is None:
+            self.end()
+            with self.log.open("a") as log:
+                log.write(f"\nended by make test: it took more than {MOST_S:.0f} s\n")
         if self.process.poll() is None:
             return None
-        outcome = FAILED if self.process.returncode else PASSED
-        return Outcome(self.part, outcome, self.seconds, junit.read(JUNIT, self.part))
+        tests = junit.read(JUNIT, self.part)
+        lacks = self.part.startswith(HAS_TESTS) and not tests
+        outcome = FAILED if self.process.returncode or lacks else PASSED
+        return Outcome(self.part, outcome, self.seconds, tests)
 
 
 def at_once() -> int:
@@ -140,8 +162,9 @@ def run(parts: list[str], slots: int) -> list[Outcome]:
                 if ended := one.ended():
                     running.remove(one)
                     outcomes[one.part] = ended
-                    say(f"\n==== make {one.part}")
-                    say(one.text().rstrip())
+                    if ended.outcome == FAILED:
+                        say(f"\n==== make {one.part}: the end of {one.log}")
+                        say("\n".join(one.text().rstrip().splitlines()[-LAST_LINES:]))
                     say(f"==== make {one.part}: {ended.outcome} in {ended.seconds:.0f} s")
             if time.monotonic() - said >= SAYS_SO_EACH_S:
                 said = time.monotonic()
@@ -150,9 +173,7 @@ def run(parts: list[str], slots: int) -> list[Outcome]:
                     say(f"[{minutes:3.0f} min] {one.part}, {one.seconds:.0f} s: {one.last_line()}")
     finally:
         for one in running:
-            one.process.terminate()
-        for one in running:
-            one.process.wait()
+            one.end()
     return [outcomes.get(part) or Outcome(part, NOT_RUN, 0, []) for part in parts]
 
 
@@ -179,6 +200,8 @@ def report(outcomes: list[Outcome], seconds: float) -> None:
         say("\nFailed tests")
         for test in failed:
             say(f"  {test}")
+            for line in test.message.splitlines()[:LINES_OF_A_TEST]:
+                say(f"      {line}")
     bad = [one.part for one in outcomes if one.outcome != PASSED]
     if bad:
         say(f"\nmake test failed in: {', '.join(bad)}. Run one alone with: make {bad[0]}")

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from aqepilot.__about__ import __version__
 
 if TYPE_CHECKING:
-    from aqepilot import points, recipes, testing
+    from aqepilot import experiment, log, points, recipes, report, testing
     from aqepilot.decision import Decision
     from aqepilot.errors import AqePilotError, JarError, NotLiveError, PolicyError, Problem
     from aqepilot.explanation import explain
     from aqepilot.function import policy
+    from aqepilot.log import Log, read_log
+    from aqepilot.log.replay import Replay, replay
     from aqepilot.policies import Policy
     from aqepilot.session import Status, configure, decisions, status, use
 
@@ -23,15 +25,19 @@ _HOME = {
     "AqePilotError": "errors",
     "Decision": "decision",
     "JarError": "errors",
+    "Log": "log",
     "NotLiveError": "errors",
     "Policy": "policies",
     "PolicyError": "errors",
     "Problem": "errors",
+    "Replay": "log.replay",
     "Status": "session",
     "configure": "session",
     "decisions": "session",
     "explain": "explanation",
     "policy": "function",
+    "read_log": "log",
+    "replay": "log.replay",
     "status": "session",
     "use": "session",
 }
@@ -40,18 +46,25 @@ __all__ = [
     "AqePilotError",
     "Decision",
     "JarError",
+    "Log",
     "NotLiveError",
     "Policy",
     "PolicyError",
     "Problem",
+    "Replay",
     "Status",
     "__version__",
     "configure",
     "decisions",
+    "experiment",
     "explain",
+    "log",
     "points",
     "policy",
+    "read_log",
     "recipes",
+    "replay",
+    "report",
     "status",
     "testing",
     "use",
@@ -61,7 +74,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(import_module(f"aqepilot.{_HOME[name]}"), name)
-    elif name in ("points", "recipes", "testing"):
+    elif name in ("experiment", "log", "points", "recipes", "report", "testing"):
         value = import_module(f"aqepilot.{name}")
     else:
         raise AttributeError(f"module 'aqepilot' has no attribute {name!r}")

@@ -148,6 +148,19 @@ def point(name: str) -> Point:
     )
 
 
+def facts_schema(point_name: str) -> str:
+    """Returns the schema of a decision point's facts, in SQL.
+
+    >>> facts_schema("cost_evaluation")[:42]
+    '`query` struct<`execution_id`: bigint, `fi'
+    """
+    groups: dict[str, list[str]] = {}
+    for fact in point(point_name).facts:
+        group, _, name = fact.path.partition(".")
+        groups.setdefault(group, []).append(f"`{name}`: {fact.type}")
+    return ", ".join(f"`{group}` struct<{', '.join(of)}>" for group, of in groups.items())
+
+
 def point_names() -> tuple[str, ...]:
     """Returns the names of the decision points."""
     return tuple(p.name for p in points())
@@ -174,6 +187,16 @@ def problems() -> dict[str, str]:
 def fates() -> dict[str, str]:
     """Returns each fate of an applied decision with its meaning."""
     return {entry["name"]: entry["meaning"] for entry in _catalog()["fates"]}
+
+
+def run_sources() -> dict[str, str]:
+    """Returns each source of a run's name with what it reads, in the order of asking."""
+    return {entry["name"]: entry["meaning"] for entry in _catalog()["run_sources"]}
+
+
+def control_selectors() -> dict[str, str]:
+    """Returns what a rule of the control file can be for, by name, with its meaning."""
+    return {entry["name"]: entry["meaning"] for entry in _catalog()["control_selectors"]}
 
 
 @cache

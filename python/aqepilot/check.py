@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aqepilot import gateway, given, testing
-from aqepilot.conf import TOKEN_KEY
 from aqepilot.errors import AqePilotError, PolicyError, Problem
 from aqepilot.function import is_imported
 from aqepilot.policies import Policy, as_policies
@@ -50,9 +49,7 @@ def check_files(paths: Sequence[str | Path]) -> list[Problem]:
 
         with local_session() as spark:
             status(spark)
-            session = gateway.session(spark)
-            if given.allowed(session, policies):
-                spark.conf.set(TOKEN_KEY, session.token)
+            given.allow(spark, gateway.session(spark), policies)
             for policy in policies:
                 for key, text in policy.texts().items():
                     found = check_text(spark, policy, key)
@@ -85,8 +82,15 @@ def asked(spark: SparkSession, policy: Policy, point: str) -> list[Problem]:
 
 
 @contextmanager
-def local_session() -> Iterator[SparkSession]:
-    """Opens a small local Spark with aqepilot in it.
+def local_session(
+    master: str = "local[1]", name: str = "aqepilot check", conf: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """Opens a Spark with aqepilot in it.
+
+    Args:
+        master: Where it runs.
+        name: What the application is called.
+        conf: Further settings.
 
     Raises:
         AqePilotError: There is no pyspark, no Java, or a Spark runs in this Python already.
@@ -95,20 +99,23 @@ def local_session() -> Iterator[SparkSession]:
         from pyspark.sql import SparkSession
     except ImportError:
         message = (
-            "checking SQL needs pyspark in this Python: pip install 'pyspark==<the version your "
+            "this needs pyspark in this Python: pip install 'pyspark==<the version your "
             "jobs run on>'."
         )
         raise AqePilotError(Problem("SPARK_NOT_FOUND", message)) from None
     from aqepilot.session import configure
 
     builder = (
-        SparkSession.builder.master("local[1]")
-        .appName("aqepilot check")
+        SparkSession.builder.master(master)
+        .appName(name)
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
         # That this machine is busy is no fault of a function's.
         .config("spark.aqepilot.ask.deadline", "1s")
     )
+    for key, value in (conf or {}).items():
+        builder = builder.config(key, value)
     try:
         spark = configure(builder).getOrCreate()
     except AqePilotError:

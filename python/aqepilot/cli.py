@@ -9,18 +9,23 @@ from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ParamSpec
+from typing import Literal, ParamSpec
 
 import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from aqepilot import catalog
 from aqepilot.__about__ import __version__
 from aqepilot.errors import AqePilotError, Problem
 
 P = ParamSpec("P")
 _EXIT_CODES = "Exit codes: 0 all is well, 1 something is wrong, 2 the command was misused."
+_LOG_HELP = "Spark's event logs: a folder, a log or a glob; may be given several times."
+_master = click.option(
+    "--master", default="local[*]", show_default=True, metavar="URL", help="Where Spark runs."
+)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 _spark = click.option("--spark", metavar="VERSION", help="Spark version, e.g. 3.5 or 3.5.6-amzn-1.")
 _scala = click.option("--scala", metavar="VERSION", help="Scala version, 2.12 or 2.13.")
@@ -152,8 +157,6 @@ def check(files: Sequence[Path], as_json: bool) -> None:
 @_reports_errors
 def facts(point: str, as_json: bool) -> None:
     """Show what a policy can read at a decision POINT, and what it may answer."""
-    from aqepilot import catalog
-
     found = catalog.point(point)
     if as_json:
         parts = ("words", "fields", "facts")
@@ -200,6 +203,385 @@ def recipes(name: str | None, spark: str | None, as_json: bool) -> None:
         _console().print(_table(("Recipe", "What it is"), rows))
 
 
+def _selectors(command: Callable[P, None]) -> Callable[P, None]:
+    """An option for each selector of the control file, so that there is none too few."""
+    for name, meaning in reversed(catalog.control_selectors().items()):
+        command = click.option(f"--{name}", metavar="TEXT", help=f"Only: {meaning}.")(command)
+    return command
+
+
+@main.command(
+    short_help="Switch policies off, or to shadow mode, in all applications at once.",
+    epilog="\b\nExamples:\n"
+    "  aqepilot control off --file s3a://etc/aqepilot.json --policy sales --reason 'slow joins'\n"
+    "  aqepilot control shadow --file control.json --point skew_join --for 2h --reason 'a trial'\n"
+    "  aqepilot control on --file control.json --policy sales --reason mended\n"
+    "  aqepilot control status --file control.json\n\n" + _EXIT_CODES,
+)
+@click.argument("action", type=click.Choice(["off", "shadow", "on", "status", "log"]))
+@click.option(
+    "--file",
+    "path",
+    required=True,
+    envvar="AQEPILOT_CONTROL",
+    show_envvar=True,
+    metavar="PATH",
+    help="The control file: a path of this machine or a URI of a Hadoop file system.",
+)
+@_selectors
+@click.option("--rule", metavar="ID", help="With on: the rule with this id.")
+@click.option("--all", "everything", is_flag=True, help="With on: all rules.")
+@click.option("--reason", default="", help="Why; off and shadow need one.")
+@click.option("--for", "lasts", metavar="TIME", help="End it after so long: 90m, 2h or 7d.")
+@click.option("--until", metavar="TIME", help="End it then, e.g. 2026-12-24T18:00:00+01:00.")
+@click.option("--by", metavar="NAME", help="Who says so.  [default: this user at this machine]")
+@click.option(
+    "--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting, for the file system."
+)
+@_as_json
+@_reports_errors
+def control(
+    action: str,
+    path: str,
+    rule: str | None,
+    everything: bool,
+    reason: str,
+    lasts: str | None,
+    until: str | None,
+    by: str | None,
+    conf: Sequence[str],
+    as_json: bool,
+    **selectors: str | None,
+) -> None:
+    """Lower the modes of policies in all applications that read the same control file.
+
+    off and shadow add a rule for what all the selectors fit, or for everything; on takes the rule
+    with the same selectors back. status tells the rules, log who wrote what, when and why.
+    """
+    from aqepilot import control as files
+    from aqepilot.control import telling
+
+    own = {name: value for name, value in selectors.items() if value is not None}
+    shown: Sequence[files.Rule] | Sequence[files.Write]
+    telling.check_options(action, own, rule, everything, reason, lasts, until)
+    settings = telling.settings(conf)
+    if action in ("off", "shadow"):
+        end = telling.end(lasts, until)
+        mode: Literal["off", "shadow"] = "off" if action == "off" else "shadow"
+        made = files.lower(path, mode, own, reason=reason, until=end, by=by, conf=settings)
+        shown = [made]
+        told: str | Table = telling.done(action, [made], path)
+    elif action == "on":
+        shown = lifted = files.lift(
+            path, own, rule=rule, everything=everything, reason=reason, by=by, conf=settings
+        )
+        told = telling.done(action, lifted, path)
+    else:
+        found = files.read(path, settings)
+        shown = found.rules if action == "status" else found.history
+        told = telling.table(found, action)
+    if as_json:
+        click.echo(json.dumps([one.model_dump(mode="json") for one in shown], indent=2))
+    elif isinstance(told, str):
+        click.echo(told)
+    else:
+        _console().print(told)
+
+
+@main.command(
+    short_help="Add event logs to tables, each application once.",
+    epilog="\b\nExample:\n"
+    "  aqepilot collect --log s3a://logs/spark-events --to s3a://lake/aqepilot\n\n" + _EXIT_CODES,
+)
+@click.option("--log", "logs", multiple=True, required=True, metavar="PATH", help=_LOG_HELP)
+@click.option("--to", required=True, metavar="FOLDER", help="The tables' folder.")
+@click.option(
+    "--abandoned-after",
+    default=24.0,
+    show_default=True,
+    metavar="HOURS",
+    help="Read a log in progress that has not changed for so long.",
+)
+@_master
+@_as_json
+@_reports_errors
+def collect(
+    logs: Sequence[str], to: str, abandoned_after: float, master: str, as_json: bool
+) -> None:
+    """Add event logs that are not there yet to Parquet tables, which --log takes as it takes logs.
+
+    Run it as often as you like: it can be killed at any point.
+    """
+    from aqepilot.check import local_session
+    from aqepilot.log import tables
+
+    with local_session(master, "aqepilot collect") as spark:
+        found = tables.collect(spark, logs, to, abandoned_after_hours=abandoned_after)
+    if as_json:
+        click.echo(json.dumps(found._asdict(), indent=2))
+        return
+    click.echo(
+        f"{found.logs} logs added, {found.known} known already, {found.running} still written."
+    )
+    if found.unreadable_lines:
+        message = f"{found.unreadable_lines} lines of these are no whole events: left out."
+        click.echo(message, err=True)
+
+
+@main.command(
+    short_help="Ask policies again with the facts of event logs.",
+    epilog="\b\nExamples:\n"
+    "  aqepilot replay --log s3a://logs/spark-events --policy new.toml\n"
+    "  aqepilot replay --log logs --policy new.toml --against old.toml\n"
+    "  aqepilot replay --log logs --policy new.toml --fail-if \"after = 'BROADCAST'\"\n\n"
+    + _EXIT_CODES,
+)
+@click.option("--log", "logs", multiple=True, required=True, metavar="PATH", help=_LOG_HELP)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A policy file; several are asked in this order.",
+)
+@click.option(
+    "--against",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A policy file to compare with; else what the logs have.",
+)
+@click.option(
+    "--fail-if",
+    "conditions",
+    multiple=True,
+    metavar="SQL",
+    help="End with 1 where this is true of an answer; it may read the facts, too.",
+)
+@_master
+@_as_json
+@_reports_errors
+def replay(
+    logs: Sequence[str],
+    policies: Sequence[Path],
+    against: Sequence[Path],
+    conditions: Sequence[str],
+    master: str,
+    as_json: bool,
+) -> None:
+    """Ask policies again with the facts of event logs, and show what would change.
+
+    Python functions are imported, also from the working directory, and called by Spark's tasks.
+    """
+    from aqepilot.check import local_session
+    from aqepilot.log import read_log, replay_result
+
+    sys.path.append(str(Path.cwd()))
+    with local_session(master, "aqepilot replay") as spark:
+        found = replay_result.replayed(read_log(spark, logs), policies, against, conditions)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    else:
+        console = _console()
+        console.print(escape(found["summary"]))
+        if found["changes"]:
+            console.print(_table(replay_result.HEAD, replay_result.rows(found["changes"])))
+        for line in replay_result.lines(found):
+            click.echo(line, err=True)
+    sys.exit(1 if any(check["rows"] for check in found["fail_if"]) else 0)
+
+
+@main.command(
+    short_help="Time queries with and without policies, in pairs.",
+    epilog="\b\nExamples:\n"
+    "  aqepilot bench queries/ --tables data/ --policy new.toml\n"
+    "  aqepilot bench q5.sql --setup views.sql --policy new.toml --against old.toml\n\n"
+    + _EXIT_CODES,
+)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A policy file, the treatment; several are asked in this order.",
+)
+@click.option(
+    "--against",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A policy file to compare with.  [default: plain Spark]",
+)
+@click.option(
+    "--tables",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A folder whose Parquet files and folders become views.",
+)
+@click.option(
+    "--setup",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="SQL statements that are run first; each ends with a semicolon at a line's end.",
+)
+@click.option(
+    "--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable."
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=30,
+    show_default=True,
+    metavar="N",
+    help="How many at most; it ends when the verdict is clear.",
+)
+@click.option(
+    "--all-rounds", is_flag=True, help="Go on to the last round, for the verdict on each query."
+)
+@click.option(
+    "--warm-up",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Rounds before that do not count.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 100, min_open=True),
+    default=3.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="How little counts as no difference.",
+)
+@click.option("--seed", type=int, metavar="N", help="Of the order of runs.  [default: drawn]")
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Gets a line of JSON for each run.",
+)
+@_master
+@_as_json
+@_reports_errors
+def bench(
+    files: Sequence[Path],
+    policies: Sequence[Path],
+    against: Sequence[Path],
+    tables: Path | None,
+    setup: Path | None,
+    settings: Sequence[str],
+    rounds: int,
+    all_rounds: bool,
+    warm_up: int,
+    margin: float,
+    seed: int | None,
+    runs: Path | None,
+    master: str,
+    as_json: bool,
+) -> None:
+    """Time queries with and without policies, in pairs, until it is clear which is faster.
+
+    FILES hold one SQL statement each; of a folder, all *.sql are run. Intervals hold at all times
+    at once, so that one may stop when one likes. Ends with 1 where the treatment is slower, where
+    a query is, or where one fails with the policies only.
+    """
+    from aqepilot.check import local_session
+    from aqepilot.experiment import paired, queries, telling
+
+    wanted = queries.read(files)
+    conf = dict(_setting(text) for text in settings)
+    sys.path.append(str(Path.cwd()))
+    with local_session(master, "aqepilot bench", conf) as spark:
+        if tables:
+            queries.register(spark, tables)
+        if setup:
+            queries.set_up(spark, setup)
+        each = paired.bench(
+            spark,
+            wanted,
+            policies,
+            against,
+            rounds=rounds,
+            all_rounds=all_rounds,
+            warm_up=warm_up,
+            margin=margin / 100,
+            seed=seed,
+            runs=runs,
+        )
+        found = telling.streamed(each, _console(), quiet=as_json)
+    if as_json:
+        click.echo(json.dumps(telling.data(found), indent=2))
+    else:
+        for line in telling.sentences(found):
+            click.echo(line)
+    sys.exit(1 if found.verdict in ("slower", "broken") or found.harmed else 0)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.startswith("spark."):
+        raise click.BadParameter(f"{text!r} is not spark.<key>=<value>.", param_hint="--conf")
+    return key, value
+
+
+@main.command(
+    short_help="Make one HTML page of event logs.",
+    epilog="\b\nExamples:\n"
+    "  aqepilot report --log s3a://logs/spark-events -o report.html\n"
+    "  aqepilot report --log s3a://lake/aqepilot -o report.html --prices prices.toml --top 50\n\n"
+    + _EXIT_CODES,
+)
+@click.option("--log", "logs", multiple=True, required=True, metavar="PATH", help=_LOG_HELP)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The page; one that is there is replaced.",
+)
+@click.option(
+    "--prices",
+    "prices_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What cores and memory cost, as TOML; without it no money is shown.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(1, 10_000),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="How many queries to show, those with most task time.",
+)
+@_master
+@_reports_errors
+def report(
+    logs: Sequence[str], output: Path, prices_file: Path | None, top: int, master: str
+) -> None:
+    """Make one HTML page of event logs: where time goes, and what was decided.
+
+    It needs no network and no script. What comes to this machine is bounded, whatever the logs.
+    """
+    from aqepilot import report as page
+    from aqepilot.check import local_session
+
+    page.check(output)
+    prices = page.Prices.from_file(prices_file) if prices_file else None
+    with local_session(master, "aqepilot report") as spark:
+        made = page.report(spark, logs, output, prices=prices, top=top)
+    click.echo(
+        f"{output}: {made.queries} queries of {made.applications} applications, "
+        f"{made.page_bytes / 1024:,.0f} KiB."
+    )
+    if made.unreadable_lines:
+        message = f"{made.unreadable_lines} lines of the logs are no whole events: left out."
+        click.echo(message, err=True)
+    if made.unreadable_logs:
+        click.echo(f"{made.unreadable_logs} logs could not be read to their end.", err=True)
+
+
 @main.command(
     short_help="Print the path of the jar for a Spark.",
     epilog="\b\nExample:\n  aqepilot jar --spark 3.5.6-amzn-1\n\n" + _EXIT_CODES,
@@ -218,17 +600,24 @@ def jar(spark: str | None, scala: str | None) -> None:
     short_help="Say whether aqepilot is live, and why not.",
     context_settings={"ignore_unknown_options": True},
     epilog="\b\nExamples:\n  aqepilot doctor\n"
-    "  aqepilot doctor --json -- --master yarn --properties-file job.conf\n\n" + _EXIT_CODES,
+    "  aqepilot doctor --json -- --master yarn --properties-file job.conf\n"
+    "  aqepilot doctor --answer-in hdfs:///tmp -- --master yarn --deploy-mode cluster\n\n"
+    + _EXIT_CODES,
 )
 @_as_json
+@click.option(
+    "--answer-in",
+    metavar="FOLDER",
+    help="Where the driver writes its answer, for --deploy-mode cluster: both reach it.",
+)
 @click.argument("submit_words", nargs=-1, type=click.UNPROCESSED, metavar="[-- SPARK-SUBMIT-WORDS]")
 @_reports_errors
-def doctor(as_json: bool, submit_words: Sequence[str]) -> None:
+def doctor(as_json: bool, answer_in: str | None, submit_words: Sequence[str]) -> None:
     """Start a session where the jobs run and say whether aqepilot is live there, and why not."""
     from aqepilot.doctor import Finding, run
 
     try:
-        findings = run(submit_words)
+        findings = run(submit_words, answer_in)
     except AqePilotError as error:
         if not as_json:
             raise

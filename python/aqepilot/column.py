@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from aqepilot import catalog, gateway, testing
@@ -117,7 +116,8 @@ def _differences(spark: SparkSession, point: str, column: Column, text: str) -> 
         neutral.conf.set(key, value)
     made = {f"facts{i}": testing.as_json(f) for i, f in enumerate(testing.made_facts(point, _MADE))}
     rows = ", ".join(f"(:{name})" for name in made)
-    sql = f"SELECT json, from_json(json, '{_schema(point)}') facts FROM VALUES {rows} AS t(json)"
+    schema = catalog.facts_schema(point)
+    sql = f"SELECT json, from_json(json, '{schema}') facts FROM VALUES {rows} AS t(json)"
     of_text = functions.expr(text)
     return (
         neutral.sql(sql, args=made)
@@ -125,13 +125,4 @@ def _differences(spark: SparkSession, point: str, column: Column, text: str) -> 
         .where(~column.eqNullSafe(of_text))
         .select("json", column.alias("of_column"), of_text.alias("of_text"))
         .collect()
-    )
-
-
-def _schema(point: str) -> str:
-    """The facts in SQL."""
-    paths = [(*fact.path.split("."), fact.type) for fact in catalog.point(point).facts]
-    return ", ".join(
-        f"`{group}` struct<{', '.join(f'`{name}`: {kind}' for _, name, kind in facts)}>"
-        for group, facts in groupby(paths, lambda path: path[0])
     )

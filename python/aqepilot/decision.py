@@ -37,7 +37,8 @@ class Decision(NamedTuple):
         applied: Whether the answer was put into the plan.
         reason: Why, or why not, as a code (see the catalog).
         detail: The reason's particulars; null when there are none.
-        asked_us: How long asking took, facts included, in microseconds.
+        asked_us: How long asking took, all facts included, also those that no policy read, in
+            microseconds.
         fate: ``adopted``, ``refused_by_cost``, ``no_change`` or ``superseded``; null while the
             query runs, when it failed and when the answer was not applied.
         final_strategy: What ran; null while the query runs and when it cannot be told.
@@ -81,7 +82,7 @@ COLUMNS = tuple("facts" if name == "facts_json" else name for name in Decision._
 
 
 def unpack(value: Any) -> Any:
-    """Returns facts with their packed arrays as lists.
+    """Returns facts with their packed arrays as lists; those that the log lacks are null.
 
     >>> unpack({"a": {"packed": "int64-le+zlib+base64", "n": 1, "data": "eJzjZIAAAABQAAo="}})
     {'a': [9]}
@@ -90,6 +91,8 @@ def unpack(value: Any) -> Any:
         return [unpack(item) for item in value]
     if not isinstance(value, dict):
         return value
+    if "left_out" in value:
+        return None
     if "packed" not in value:
         return {key: unpack(item) for key, item in value.items()}
     if value["packed"] != "int64-le+zlib+base64":

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
+from uuid import uuid4
 
 from aqepilot import catalog, jars, live, probe
 from aqepilot.__about__ import __version__
 from aqepilot.conf import POLICIES_KEY, split
 from aqepilot.errors import AqePilotError, Problem, nearest
+from aqepilot.log import files
 from aqepilot.policies import PREFIX
 
 _MODES = ("off", "shadow", "enforce")
@@ -35,41 +37,59 @@ class Finding(NamedTuple):
     message: str
 
 
-def run(submit_words: Sequence[str] = ()) -> list[Finding]:
+def run(submit_words: Sequence[str] = (), answer_in: str | None = None) -> list[Finding]:
     """Starts a session through spark-submit and says what it finds there.
 
     Args:
         submit_words: Words for spark-submit, e.g. ``--master yarn --conf a=b``: those of the job.
+        answer_in: A folder that the driver and this machine reach, for ``--deploy-mode cluster``,
+            where the driver's output stays on the cluster; null for what it prints.
 
     Raises:
-        AqePilotError: There is no spark-submit, or the session did not start.
+        AqePilotError: There is no spark-submit, or the session did not start or answer.
     """
-    return examine(submit_probe(submit_words))
+    return examine(submit_probe(submit_words, answer_in))
 
 
-def submit_probe(submit_words: Sequence[str] = ()) -> dict[str, Any]:
+def submit_probe(submit_words: Sequence[str] = (), answer_in: str | None = None) -> dict[str, Any]:
     """Runs the probe under spark-submit; returns the facts that it gathered.
 
     Raises:
-        AqePilotError: There is no spark-submit, or the session did not start.
+        AqePilotError: There is no spark-submit, or the session did not start or answer.
     """
+    answer = f"{answer_in.rstrip('/')}/aqepilot-doctor-{uuid4().hex}" if answer_in else None
     with TemporaryDirectory() as folder:
         script = shutil.copy(probe.__file__, Path(folder, "aqepilot_doctor.py"))
-        words = [spark_submit(), *submit_words, str(script)]
+        words = [spark_submit(), *submit_words, str(script), *([answer] if answer else [])]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
-    for line in done.stdout.splitlines():
+    for line in [*done.stdout.splitlines(), *(_answered(answer) if answer else [])]:
         if line.startswith(probe.MARK):
             facts: dict[str, Any] = json.loads(line.removeprefix(probe.MARK))
             return facts
     lines = [line for line in done.stderr.splitlines() if line and not line.startswith("\tat ")]
     said = "\n".join(f"  {line}" for line in lines[-15:])
     hint = (
-        " In cluster mode the driver's output stays on the cluster: use --deploy-mode client."
-        if "cluster" in submit_words or "--deploy-mode=cluster" in submit_words
+        " In cluster mode the driver's output stays on the cluster: name a folder that it and this "
+        "machine reach with --answer-in, or use --deploy-mode client."
+        if not answer and ("cluster" in submit_words or "--deploy-mode=cluster" in submit_words)
         else ""
     )
     message = f"spark-submit ended with {done.returncode} before the probe answered.{hint}\n{said}"
     raise AqePilotError(Problem("SPARK_NOT_STARTED", message))
+
+
+def _answered(folder: str) -> list[str]:
+    """What the probe wrote; nothing where it did not."""
+    from aqepilot.check import local_session
+
+    with local_session("local[1]", "aqepilot doctor") as spark:
+        try:
+            return [row[0] for row in spark.read.text(folder).collect()]
+        except Exception as error:
+            if files.is_not_there(error):
+                return []
+            message = f"the answer in {folder} cannot be read: {str(error).splitlines()[0]}"
+            raise AqePilotError(Problem("SPARK_NOT_STARTED", message)) from error
 
 
 def spark_submit() -> str:

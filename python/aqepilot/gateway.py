@@ -71,7 +71,7 @@ class Session(NamedTuple):
         Raises:
             NotLiveError: The jar of this driver knows no Python functions.
         """
-        text: str = _python_functions().register(
+        text: str = _session_functions().register(
             self.token, self._java(), name, pickled, _path(), sys.executable
         )
         return text
@@ -82,7 +82,11 @@ class Session(NamedTuple):
         Raises:
             NotLiveError: The jar of this driver knows no Python functions.
         """
-        _python_functions().allow(self.token, self._java(), text, _path(), sys.executable)
+        _session_functions().allow(self.token, self._java(), text, _path(), sys.executable)
+
+    def rest(self) -> None:
+        """Ends the session's processes until one of its functions is asked again."""
+        _session_functions().rest(self.token)
 
     def _java(self) -> Any:
         return None if self.spark is None else self.spark._jsparkSession
@@ -110,14 +114,14 @@ def sql_of(spark: SparkSession, column: Column) -> str:
     return str(session.expression(jvm_column).sql())
 
 
-def _python_functions() -> Any:
+def _session_functions() -> Any:
     from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]
     from pyspark import SparkContext
 
     SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
     # The Scala object itself: a static method could be called from SQL, by java_method.
-    found = getattr(jvm.io.aqepilot.python, "PythonFunctions$")
+    found = getattr(jvm.org.apache.spark.sql.aqepilot.python, "SessionFunctions$")
     if not isinstance(found, JavaClass):
         message = (
             "the driver's aqepilot jar knows no Python functions: it is not the one that came with "

@@ -84,9 +84,19 @@ def as_texts(spark: SparkSession, given: Iterable[Given]) -> list[Policy]:
         policies.append(policy.model_copy(update={"points": texts}))
     if problems:
         raise PolicyError(problems)
-    if session and allowed(session, policies):
-        spark.conf.set(TOKEN_KEY, session.token)
+    if session:
+        allow(spark, session, policies)
     return policies
+
+
+def allow(spark: SparkSession, session: gateway.Session, policies: Iterable[Policy]) -> None:
+    """Lets a running session use the functions of modules that policies name.
+
+    Raises:
+        NotLiveError: The jar of this driver knows no Python functions.
+    """
+    if allowed(session, policies):
+        spark.conf.set(TOKEN_KEY, session.token)
 
 
 def allowed(session: gateway.Session, policies: Iterable[Policy]) -> bool:
@@ -98,11 +108,19 @@ def allowed(session: gateway.Session, policies: Iterable[Policy]) -> bool:
     Raises:
         NotLiveError: The jar of this driver knows no Python functions.
     """
-    texts = [text for policy in policies for text in policy.points.values()]
-    for text in texts:
+    for text in _texts(policies):
         if function.is_imported(text):
             session.allow(text)
-    return any(function.is_python(text) for text in texts)
+    return names_python(policies)
+
+
+def names_python(policies: Iterable[Policy]) -> bool:
+    """Whether one of the texts names a Python function."""
+    return any(function.is_python(text) for text in _texts(policies))
+
+
+def _texts(policies: Iterable[Policy]) -> list[str]:
+    return [text for policy in policies for text in policy.points.values()]
 
 
 def _code(spark: SparkSession, point: str, value: Any) -> Any:

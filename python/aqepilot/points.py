@@ -40,6 +40,16 @@ class Query(Protocol):
     """the user that runs the application"""
     tags: tuple[str, ...] | None
     """job tags (SparkContext.addJobTag), sorted"""
+    job: str | None
+    """the job that runs, the same name on each day"""
+    job_source: str | None
+    """where its name is from: SETTING, OPENLINEAGE, AIRFLOW, UNKNOWN_RUN"""
+    run: str | None
+    """the run of the job, the same when its scheduler tries it again"""
+    run_source: str | None
+    """where its id is from: SETTING, OPENLINEAGE, AIRFLOW, UNKNOWN_RUN"""
+    attempt: int | None
+    """how many times the run has been started, this time included; null when nothing says so"""
 
 
 class Conf(Protocol):

@@ -41,8 +41,8 @@ class Status(NamedTuple):
     """One row of what the extension says of itself.
 
     Attributes:
-        kind: ``version``, ``jar``, ``spark``, ``mode``, ``point``, ``policy``, ``setting``,
-            ``problem`` or ``counter``.
+        kind: ``version``, ``jar``, ``spark``, ``mode``, ``run``, ``point``, ``policy``,
+            ``setting``, ``guard``, ``python``, ``problem`` or ``counter``.
         name: What it is about.
         value: Its value; null when there is none.
         detail: More, as a sentence or JSON; null when there is none.
@@ -144,6 +144,8 @@ def use(spark: SparkSession, *policies: PolicyLike, name: str = "session", **poi
             spark.conf.unset(TOKEN_KEY)
         raise
     _set(spark, checked)
+    if token is not None and not given.names_python(checked) and not probe.is_connect(spark):
+        gateway.session(spark).rest()
 
 
 def status(spark: SparkSession) -> list[Status]:

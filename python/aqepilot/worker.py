@@ -187,15 +187,16 @@ def _revision(files: Iterable[str], pickled: memoryview) -> str:
 
 
 class _Worker:
-    def __init__(self, requests: BinaryIO, answers: BinaryIO) -> None:
-        self._requests, self._answers = requests, answers
+    def __init__(self, requests: BinaryIO, answers: BinaryIO, group: int) -> None:
+        self._requests, self._answers, self._group = requests, answers, group
         self._functions: dict[int, Callable[[Facts], Any]] = {}
         self._opened = _Opened()
         self._asked = bytearray()
 
     def serve(self) -> None:
         hello = {"protocol": PROTOCOL, "python": sys.version.split()[0], "pid": os.getpid()}
-        self._send({**hello, "pipe_bytes": _widened(self._requests.fileno())})
+        pipe_bytes = _widened(self._requests.fileno())
+        self._send({**hello, "pipe_bytes": pipe_bytes, "group": self._group})
         while (head := self._exactly(4)) is not None:
             frame = self._exactly(struct.unpack(">I", head)[0])
             if frame is None:
@@ -330,7 +331,8 @@ def _limit_memory(most: int) -> None:
         return
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))  # nor may a function raise it again
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _widened(pipe: int) -> int:
@@ -357,6 +359,26 @@ def _only_here(descriptors: Sequence[int]) -> None:
         os.register_at_fork(after_in_child=close)
 
 
+def _own_group() -> int:
+    """Makes a process group of this process, for the driver to end with all its children.
+
+    Returns:
+        The group's id, 0 where there are no groups.
+    """
+    try:
+        os.setpgid(0, 0)
+        return os.getpgrp()
+    except (AttributeError, OSError):
+        return 0
+
+
+def _end(group: int) -> None:
+    """Ends this process and its children; what functions left for its exit is not waited for."""
+    if group:
+        os.killpg(group, signal.SIGKILL)
+    os._exit(0)
+
+
 def main(memory: int) -> None:
     """Serves the driver at the other end of standard input and output until that is gone.
 
@@ -364,6 +386,7 @@ def main(memory: int) -> None:
         memory: Bytes of data that this process may have (RLIMIT_DATA, where there is one).
     """
     _limit_memory(memory)
+    group = _own_group()
     requests, answers = os.dup(0), os.dup(1)
     _only_here([requests, answers])
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -376,4 +399,5 @@ def main(memory: int) -> None:
     sys.stdout = sys.stderr
     sys.argv = [""]
     with io.FileIO(requests) as asked, io.BufferedWriter(io.FileIO(answers, "w")) as given:
-        _Worker(asked, given).serve()
+        _Worker(asked, given, group).serve()
+        _end(group)

@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+import aqepilot
 import little
 import plans
 import scala_objects
 import skewed
 import submitting
 import tpch as tpch_data
+from aqepilot import conf
 
 TPCH_SCALE = 0.01
 
@@ -82,6 +84,8 @@ def spark(_spark_context: SparkSession) -> Iterator[SparkSession]:
     session = _spark_context.newSession()
     yield session
     session.catalog.clearCache()
+    if session.conf.get(conf.TOKEN_KEY, None):
+        aqepilot.use(session)
 
 
 @pytest.fixture(scope="session")

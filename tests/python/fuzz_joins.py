@@ -154,20 +154,30 @@ def _output(draw: Draw[int], names: dict[str, tuple[str, ...]]) -> tuple[tuple[s
 @st.composite
 def chains(draw: Draw, leaf: Relations, one: Relations) -> Relation:
     """Three to five relations joined in one FROM, in any order; now and then by an outer join."""
-    relations = [draw(one)] + [draw(leaf) for _ in range(one_of(draw, [2, 2, 2, 2, 2, 3, 4]))]
-    names = "pqrst"[: len(relations)]
-    rows = relations[0].profile
+    relations, text, rows = _chain(draw, leaf, one)
+    columns, texts = _output(draw, {name: r.columns for name, r in relations.items()})
+    hint = f"/*+ {one_of(draw, HINTS)}(q) */ " if one_in(draw, 12) else ""
+    return Relation(f"(SELECT {hint}{texts} FROM {text})", rows, columns)
+
+
+@st.composite
+def whole_chains(draw: Draw, leaf: Relations, one: Relations) -> str:
+    """A chain with all columns in the order of its relations: a statement."""
+    return f"SELECT * FROM {_chain(draw, leaf, one)[1]}"
+
+
+def _chain(draw: Draw, leaf: Relations, one: Relations) -> tuple[dict[str, Relation], str, Profile]:
+    """Relations by their names, what stands after FROM, and about what is found there."""
+    drawn = [draw(one)] + [draw(leaf) for _ in range(one_of(draw, [2, 2, 2, 2, 2, 3, 4]))]
+    names = "pqrst"[: len(drawn)]
+    rows = drawn[0].profile
     conditions = []
-    for i, (name, relation) in enumerate(zip(names[1:], relations[1:], strict=True)):
+    for i, (name, relation) in enumerate(zip(names[1:], drawn[1:], strict=True)):
         to = draw(st.integers(0, i))
-        joined = relations[to]._replace(profile=rows)
+        joined = drawn[to]._replace(profile=rows)
         on, rows = condition(draw, joined, relation)
         conditions.append(on.replace("a.", f"{names[to]}.").replace("b.", f"{name}."))
-    columns, texts = _output(
-        draw, {name: relation.columns for name, relation in zip(names, relations, strict=True)}
-    )
-    listed = [f"{r.sql} {name}" for r, name in zip(relations, names, strict=True)]
-    hint = f"/*+ {one_of(draw, HINTS)}(q) */ " if one_in(draw, 12) else ""
+    listed = [f"{r.sql} {name}" for r, name in zip(drawn, names, strict=True)]
     if draw(st.booleans()):
         where = " AND ".join(f"({c})" for c in conditions)
         text = f"{', '.join(draw(st.permutations(listed)))} WHERE {where}"
@@ -176,8 +186,32 @@ def chains(draw: Draw, leaf: Relations, one: Relations) -> Relation:
         for table, on in zip(listed[1:], conditions, strict=True):
             kind = one_of(draw, TYPES[6:9]) if one_in(draw, 7) else "JOIN"
             text += f" {kind} {table} ON {on}"
-        rows = rows.plus(relations[0].profile)
-    return Relation(f"(SELECT {hint}{texts} FROM {text})", rows, columns)
+        rows = rows.plus(drawn[0].profile)
+    return dict(zip(names, drawn, strict=True)), text, rows
+
+
+# What needs no shuffle above a join on k, which brought the rows of a key together.
+ON_KEY = [
+    ("SELECT a.k FROM {join}", ("k",)),
+    ("SELECT a.k, count(*) AS n FROM {join} GROUP BY a.k", ("k", "n")),
+    ("SELECT a.k, max(b.k) + count(*) AS n FROM {join} GROUP BY a.k", ("k", "n")),
+    ("SELECT DISTINCT a.k FROM {join}", ("k",)),
+    ("SELECT a.k, count(*) OVER (PARTITION BY a.k) AS n FROM {join}", ("k", "n")),
+]
+
+
+@st.composite
+def joins_on_key(draw: Draw, one: Relations, other: Relations) -> Relation:
+    """Two relations joined on k alone, and an operator above that is distributed by k, too."""
+    left, right = draw(one), draw(other)
+    rows = left.profile.times(right.profile)._replace(null=0).plus(left.profile)
+    if "k" not in left.columns or "k" not in right.columns or rows.rows > 4 * MAX_ROWS:
+        return left
+    text, columns = one_of(draw, ON_KEY)
+    kind = one_of(draw, [*["JOIN"] * 3, "LEFT JOIN", "RIGHT JOIN"])
+    sql = text.format(join=f"{left.sql} a {kind} {right.sql} b ON a.k = b.k")
+    is_grouped = "GROUP BY" in sql or "DISTINCT" in sql
+    return Relation(f"({sql})", left.profile if is_grouped else rows, columns)
 
 
 # What a lateral join finds for each row of `a`, in the column `m`; {r} is a relation.

@@ -40,6 +40,12 @@ _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+# Together they make Spark take a shuffled hash join for a sort-merge join at run time.
+_HASHED = {
+    "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin.enabled": "true",
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "1MB",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "500",
+}
 _MAYBE: dict[str, list[str]] = {
     "spark.sql.shuffle.partitions": ["3", "2", "3", "2", "4", "1", "7"],
     "spark.sql.adaptive.coalescePartitions.initialPartitionNum": ["4", "2", "5"],
@@ -50,7 +56,7 @@ _MAYBE: dict[str, list[str]] = {
     "spark.sql.adaptive.coalescePartitions.minPartitionSize": ["1", "100", "1KB"],
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": ["100", "500", "2KB", "64MB"],
     "spark.sql.adaptive.localShuffleReader.enabled": ["true", "false"],
-    "spark.sql.adaptive.skewJoin.enabled": ["true", "false"],
+    "spark.sql.adaptive.skewJoin.enabled": ["true", "true", "false"],
     "spark.sql.adaptive.skewJoin.skewedPartitionFactor": ["1.0", "1.2", "2", "5"],
     "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": ["50", "200", "1KB"],
     "spark.sql.adaptive.forceOptimizeSkewedJoin": ["true", "false"],
@@ -99,6 +105,8 @@ def settings(draw: st.DrawFn) -> dict[str, str]:
         if which >> number & 1
     }
     chosen = _DEFAULTS | chosen
+    if not draw(st.integers(0, 11)):
+        chosen |= _HASHED
     if draw(st.integers(0, 19)):
         chosen |= _INTERPRETED
     return _ALWAYS | chosen
@@ -127,8 +135,8 @@ def _numbers(type_name: str, *values: object) -> list[str]:
 _BYTES = (100, 1000, "{side}.median_bytes", "{side}.max_bytes - 1", 1, "NULL", 2**62, -5)
 _EACH = "transform({side}.bytes_by_partition_id, (b, i) -> "
 _SPLITS = [
-    *[_EACH + "2)"] * 4,
-    *[_EACH + "CAST(pmod(hash(i, {salt}), 4) AS INT) + 1)"] * 4,
+    *[_EACH + "2)"] * 8,
+    *[_EACH + "CAST(pmod(hash(i, {salt}), 4) AS INT) + 1)"] * 8,
     _EACH + "if(i = 1, 3, CAST(NULL AS INT)))",
     _EACH + "if(b > {side}.median_bytes, 9, 1))",
     _EACH + "1000000)",
@@ -228,6 +236,12 @@ POINTS = {
             "local_read": ["true", "false", "CAST(NULL AS BOOLEAN)"],
             "keep": ["true", "false", "CAST(NULL AS BOOLEAN)"],
         },
+        # One partition holds all that a local read would part.
+        [
+            *[["local_read", "keep"]] * 2,
+            *(["local_read", "target_bytes"], ["keep"], ["target_bytes", "min_partition_bytes"]),
+            ["min_partitions", "min_partition_bytes"],
+        ],
     ),
 }
 

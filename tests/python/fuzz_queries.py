@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from fuzz_drawing import Draw, Relation, fitting, one_in, one_of
 from fuzz_frames import frames
-from fuzz_relations import relations
+from fuzz_relations import on_key, relations, statements
 from fuzz_tables import TABLES
 
 DEPTHS = [0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 3]
-ACTIONS = [*["collect"] * 12, "rdd", "toLocalIterator", "write", "partitions"]
+ACTIONS = [*["collect"] * 12, "rdd", "toLocalIterator", "write", *["partitions"] * 2]
 
 
 class Query(NamedTuple):
@@ -57,7 +57,8 @@ def queries(draw: Draw) -> Query:
         named.append(found[1])
     known = _mixed(sources, named)
     action = one_of(draw, ACTIONS)
-    partitions = one_of(draw, [3, 5]) if action == "partitions" else 0
+    # As many as policies and settings say, so that Spark leaves out the user's own shuffle.
+    partitions = one_of(draw, [3, 3, 2, 7, 5]) if action == "partitions" else 0
     if not ctes and one_in(draw, 4):
         of = draw(frames(known, one_of(draw, [1, 1, 1, 2, 2, 3])))
         result, is_ordered = of.sql, False
@@ -68,7 +69,11 @@ def queries(draw: Draw) -> Query:
             result, is_ordered = f"{result}.orderBy({names})", True
     else:
         of = draw(relations(known, one_of(draw, DEPTHS)))
-        if partitions:
+        if partitions and one_in(draw, 2):
+            of = draw(on_key(known))
+        if not partitions and action != "write" and one_in(draw, 8):
+            sql, is_ordered = draw(statements(known, one_of(draw, [0, 0, 1]))), False
+        elif partitions:
             hint = f"/*+ REPARTITION({partitions}, {of.columns[0]}) */"
             sql, is_ordered = f"SELECT {hint} {of.all} FROM {of.sql} a", False
         else:

@@ -27,7 +27,7 @@ from fuzz_drawing import (
     one_of,
     weighted,
 )
-from fuzz_joins import chains, joins, laterals
+from fuzz_joins import chains, joins, joins_on_key, laterals, whole_chains
 from fuzz_tables import KEYS, Profile
 
 
@@ -40,7 +40,8 @@ def relations(sources: Sequence[Relation], depth: int) -> Relations:
         {
             joins(below, leaf): 9,
             joins(below, below): 3,
-            chains(leaf, below): 8,
+            joins_on_key(below, leaf): 3,
+            chains(leaf, below): 18,
             laterals(below, leaf): 1,
             _filters(below): 1,
             _subquery_filters(below, leaf): 3,
@@ -54,6 +55,16 @@ def relations(sources: Sequence[Relation], depth: int) -> Relations:
             _explodes(below): 1,
         }
     )
+
+
+def statements(sources: Sequence[Relation], depth: int) -> st.SearchStrategy[str]:
+    """Queries that return all columns of a chain of joins."""
+    return whole_chains(_leaves(sources), relations(sources, depth))
+
+
+def on_key(sources: Sequence[Relation]) -> Relations:
+    """A join on k, and what may stand above it without a shuffle."""
+    return joins_on_key(_leaves(sources), _leaves(sources))
 
 
 @st.composite

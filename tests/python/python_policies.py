@@ -99,10 +99,9 @@ def text(function: str, module: str = "functions") -> str:
 
 def allow(spark: SparkSession, function: str, folder: Path, module: str = "functions") -> str:
     """Lets a session use a function of a module there; returns its text."""
-    functions = scala_objects.get(spark, "io.aqepilot.python.PythonFunctions")
+    functions = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.python.SessionFunctions")
     session = gateway.session(spark)
     spark.conf.set(TOKEN_KEY, session.token)
     named = text(function, module)
     functions.allow(session.token, spark._jsparkSession, named, str(folder), sys.executable)
-    spark.sql("SELECT * FROM aqepilot_check('skew_join', :text)", {"text": named}).collect()
     return named

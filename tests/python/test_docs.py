@@ -16,7 +16,7 @@ from aqepilot.decision import COLUMNS
 from aqepilot.function import is_imported
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TEXT = {page: page.read_text("utf-8") for page in PAGES}
 EVERYTHING = "\n".join(TEXT.values())
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -111,6 +111,7 @@ def test_every_event_has_fields_with_a_meaning():
     listed = DOCS.events_listed()
     assert [name for name, _, _ in listed] == [
         "AqePilotPolicyLoaded",
+        "AqePilotControl",
         "AqePilotDecision",
         "AqePilotFate",
         "AqePilotQueryClosed",
@@ -150,7 +151,10 @@ OTHER_PROGRAMS = {
     "bench": "bench/__main__.py",
     "mutants": "tools/mutants.py",
     "parity": "tests/python/parity.py",
+    "small-heap": "tests/small_heap/__main__.py",
+    "soak": "tests/soak/__main__.py",
     "spark-suites": "tests/spark_suites/__main__.py",
+    "vendor-forks": "tests/vendor_forks/__main__.py",
 }
 
 
@@ -182,7 +186,8 @@ def test_command_lines_name_commands_options_and_targets_that_exist():
             used = {word.split("=")[0] for word in own if word.startswith("--")}
             assert used <= options_of(name, cli.commands[name]), words
         else:
-            assert program in ("pip", "spark-submit"), program
+            known = ("pip", "spark-submit", "start-thriftserver.sh", "start-connect-server.sh")
+            assert program.rpartition("/")[2] in known, program
     assert {"make", "aqepilot", "spark-submit"} <= seen
 
 

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import compiled
+import tiers
 from aqepilot.cli import main
 
 OTHER = """
@@ -62,7 +63,7 @@ def platform_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled.jar(tmp_path_factory.mktemp("platform"), OTHER)
 
 
-@pytest.mark.parametrize("ours_first", [False, True], ids=["platform first", "ours first"])
+@pytest.mark.parametrize("ours_first", tiers.share([False, True]))
 def test_both_are_live_after_pasting_what_merge_printed(
     platform_jar: Path, spark_submit: Callable[..., Any], tmp_path: Path, ours_first: bool
 ) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import five_points
 import little
 import policies
+import tiers
 from rows import assert_same_rows
 
 LIMIT_S = 120
@@ -79,10 +80,12 @@ CANCEL: dict[str, Callable[[SparkSession, JavaThread], Any]] = {
 
 @pytest.mark.parametrize(
     ("point", "how"),
-    [
-        *((point, how) for point in five_points.POINTS for how in ("group", "interrupt")),
-        *(("cost_evaluation", how) for how in ("tag", "all")),
-    ],
+    tiers.share(
+        [
+            *((point, how) for point in five_points.POINTS for how in ("group", "interrupt")),
+            *(("cost_evaluation", how) for how in ("tag", "all")),
+        ]
+    ),
 )
 def test_a_query_cancelled_while_its_policy_is_asked(
     session: SparkSession, plain: Any, point: str, how: str

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import little
+import tiers
 from conftest import Submit
 
 # An EventHandler is Java code that calls `collectAsList` on whatever thread it is run.
@@ -16,6 +17,7 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 import little, plans, policies
 from pyspark.sql import SparkSession
+
 spark = SparkSession.builder.getOrCreate()
 java = spark._jvm.java
 little.write(spark, Path("little"))
@@ -54,7 +56,7 @@ print("point", *(p.value for p in policies.status(spark, "point") if p.name == "
 """
 
 
-@pytest.mark.parametrize("user_first", ["false", "true"])
+@pytest.mark.parametrize("user_first", tiers.share(["false", "true"]))
 def test_costs_decide_on_any_thread(spark_submit: Submit, user_first: str) -> None:
     """Spark loads the cost evaluator by name, with the loader of the thread that plans a query."""
     ran = spark_submit(

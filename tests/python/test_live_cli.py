@@ -215,3 +215,18 @@ def test_doctor_finds_two_versions_of_the_jar(spark_jar, tmp_path):
 def test_doctor_says_what_spark_said_when_it_does_not_start():
     found = doctor("--master", "nowhere://")
     assert "Master must either be yarn" in found["SPARK_NOT_STARTED"]["message"]
+
+
+def test_doctor_reads_what_a_driver_on_the_cluster_wrote(spark_jar, tmp_path, monkeypatch):
+    """Of a driver there spark-submit prints nothing."""
+    silent = tmp_path / "home" / "bin" / "spark-submit"
+    silent.parent.mkdir(parents=True)
+    real = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    silent.write_text(f'#!/bin/sh\nunset SPARK_HOME\nexec {real} "$@" > /dev/null\n')
+    silent.chmod(0o755)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "home"))
+    words = ("--", "--master", "local[1]", "--jars", spark_jar, "--conf", EXTENSION)
+    told = aqepilot_command("doctor", "--json", "--answer-in", tmp_path / "a b", *words)
+    assert "LIVE" in {f["code"] for f in json.loads(told.stdout)["findings"]}, told.stderr
+    told = aqepilot_command("doctor", *words, "--deploy-mode=cluster")
+    assert "--answer-in" in told.stderr

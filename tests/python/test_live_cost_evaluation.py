@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 import little
 import policies
 import scala_objects
+import tiers
 from aqepilot import recipes
 from plans import Executed
 from rows import assert_same_rows
@@ -97,7 +98,7 @@ def test_a_replan_that_adds_a_shuffle_is_adopted(
     assert {d.spark_strategy for d in adopted} == {"the plan it had"}
 
 
-@pytest.mark.parametrize("forced", ["false", "true"])
+@pytest.mark.parametrize("forced", tiers.share(["false", "true"]))
 @pytest.mark.parametrize(
     "text",
     [

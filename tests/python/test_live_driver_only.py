@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import little
 import policies
+import servers
+import tiers
 from conftest import Submit
 
 JOB = """
@@ -13,6 +18,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import plans, policies
 from pyspark.sql import SparkSession
+
 spark = SparkSession.builder.getOrCreate()
 sc = spark.sparkContext
 spark.range(20000).selectExpr("id % 1000 AS k", "id AS v").createOrReplaceTempView("a")
@@ -36,16 +42,30 @@ print("jars", sc._jsc.sc().listJars().size())
 """
 
 
-def test_executors_need_no_jar(spark_submit: Submit, spark_jar: Path) -> None:
+@pytest.fixture
+def master(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Executors of one core each, in JVMs of their own."""
+    if request.param != "standalone":
+        yield request.param
+        return
+    with servers.standalone(tmp_path / "cluster") as url:
+        yield url
+
+
+@pytest.mark.parametrize(
+    "master", tiers.share(["local-cluster[2,1,1024]", "standalone"]), indirect=True
+)
+def test_executors_need_no_jar(spark_submit: Submit, spark_jar: Path, master: str) -> None:
     run = spark_submit(
         JOB,
         ["--driver-class-path", str(spark_jar)],
-        master="local-cluster[2,1,1024]",
+        master=master,
         extension=False,
         conf=little.SORT_MERGE
         | {
             "spark.sql.extensions": "io.aqepilot.AqePilotExtension",
             "spark.executor.memory": "1g",
+            "spark.executor.cores": "1",
             "spark.sql.shuffle.partitions": "4",
         }
         | policies.conf(policies.HASH_RIGHT),

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import little
+import tiers
 from plans import Executed
 from rows import assert_same_rows
 
@@ -135,7 +136,7 @@ def plain_run(
     return run
 
 
-@pytest.mark.parametrize(("kind", "word", "side"), CASES)
+@pytest.mark.parametrize(("kind", "word", "side"), tiers.share(CASES))
 def test_a_decision_is_executed_or_refused_with_its_reason(
     little_tables: SparkSession,
     executed: Run,

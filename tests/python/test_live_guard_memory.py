@@ -6,10 +6,15 @@ import json
 import subprocess
 from collections.abc import Callable
 
+import pytest
+
+import tiers
+
 ROWS = 6_000_000
 JOB = f"""
 import json
 from pyspark.sql import SparkSession
+
 
 spark = SparkSession.builder.getOrCreate()
 spark.range(0, {ROWS}, 1, 4).selectExpr("id AS k").createOrReplaceTempView("narrow")
@@ -70,11 +75,14 @@ REFUSED = {
 }
 
 
+# Joins of millions of rows, on a busy machine.
+@pytest.mark.timeout(900)
+@tiers.on("4.3")
 def test_what_does_not_fit_a_small_driver_is_refused(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     conf = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.driver.memory": "1g"}
-    done = spark_submit(JOB, conf=conf)
+    done = spark_submit(JOB, conf=conf, timeout_s=800)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     for point, (plain, with_policy, decided) in found.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import little
 import policies
+import tiers
 from plans import Executed
 from rows import assert_same_rows
 
@@ -71,8 +73,7 @@ def decision(spark: SparkSession) -> Any:
     return [d for d in policies.decisions(spark) if d.point == POINT][-1]
 
 
-@pytest.mark.parametrize("shape", ["star", "chain", "clique"])
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(("shape", "n"), tiers.share(product(["star", "chain", "clique"], SIZES)))
 def test_the_order_by_scores_is_executed(
     tables: SparkSession,
     shape: str,

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import little
 import plans
 import policies
+import tiers
 from plans import Executed
 from rows import assert_same_rows
 
@@ -122,7 +123,32 @@ def expected(kind: Kind, strategy: str, side: str | None) -> str | None:
     return "CartesianProduct" if kind.replicate else None
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.name) for kind in _kinds()])
+@pytest.mark.skipif(tiers.MINOR == "3.5", reason="4.3 is the first to convert planned joins")
+def test_a_merge_join_that_spark_would_convert_stays_and_sorts_its_sides(
+    tables: SparkSession, plain: Callable[..., Any], executed: Callable[..., Executed]
+) -> None:
+    little.settings(
+        tables,
+        {
+            "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin.enabled": "true",
+            "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "1MB",
+            "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1KB",
+            "spark.sql.adaptive.coalescePartitions.enabled": "false",
+        },
+    )
+    sql = "SELECT a.v, b.w FROM a JOIN b ON a.k = b.k * 7 % 41"
+    with plain(tables):
+        without = executed(tables.sql(sql))
+    assert without.strategies[0].startswith("ShuffledHashJoin")
+    tables.conf.set("spark.aqepilot.policies", "test")
+    tables.conf.set(f"spark.aqepilot.policy.test.{POINT}", "'SHUFFLE_MERGE'")
+    ran = executed(tables.sql(sql))
+    assert ran.strategies == ["SortMergeJoin"]
+    assert_same_rows(ran.rows, without.rows)
+    assert {d.reason for d in policies.decisions(tables)} == {"APPLIED"}
+
+
+@pytest.mark.parametrize("kind", tiers.share(_kinds()), ids=lambda kind: kind.name)
 def test_every_answer_is_executed_or_has_a_reason(
     tables: SparkSession, kind: Kind, plain: Callable[..., Any], executed: Callable[..., Executed]
 ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pyspark
 
 import parity
+import tiers
 from aqepilot import recipes
 from conftest import Submit
 
@@ -17,6 +18,7 @@ from conftest import Submit
 JOB = """
 import json, sys
 from pyspark.sql import SparkSession
+
 spark = SparkSession.builder.getOrCreate()
 sets, queries = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 log4j = spark._jvm.org.apache.logging.log4j
@@ -92,6 +94,7 @@ def lines(log: str) -> Iterator[tuple[tuple[str, bool], tuple[str, str, str, str
             yield name, (query, level, logger, re.sub(r"\d+(\.\d+)?", "0", text))
 
 
+@tiers.on("3.5")
 def test_each_query_logs_what_plain_spark_logs(spark_submit: Submit) -> None:
     """Null logs each line of Spark's as often; recipes of Spark's rules do as to what warns."""
     texts = dict[str, str]()

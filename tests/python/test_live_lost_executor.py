@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import skewed
+import tiers
 from conftest import Submit
 from submitting import EXTENSION
 
@@ -28,6 +29,7 @@ from pathlib import Path
 from threading import Thread
 import plans, policies, reads, skewed
 from pyspark.sql import SparkSession
+
 spark = SparkSession.builder.getOrCreate()
 sc = spark.sparkContext
 root = Path(root)
@@ -90,7 +92,7 @@ print("jars:", sc._jsc.sc().listJars().size())
 """
 
 
-@pytest.mark.parametrize("on_executors", [True, False])
+@pytest.mark.parametrize("on_executors", tiers.share([True, False]))
 def test_stages_run_again_as_decided(
     spark_submit: Submit, spark_jar: Path, tmp_path: Path, on_executors: bool
 ) -> None:

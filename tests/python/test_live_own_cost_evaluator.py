@@ -9,6 +9,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+import tiers
 from conftest import Submit
 
 KEY = "spark.sql.adaptive.customCostEvaluatorClass"
@@ -37,6 +38,7 @@ sys.path.insert(0, sys.argv[1])
 import little, plans, policies
 from pathlib import Path
 from pyspark.sql import SparkSession
+
 spark = SparkSession.builder.getOrCreate()
 little.write(spark, Path("little"))
 little.register(spark, Path("little"))
@@ -62,6 +64,7 @@ print("session", strategy(), point())
 
 
 @pytest.mark.skipif(not shutil.which("javac"), reason="needs a Java compiler")
+@tiers.on("3.5")
 def test_it_is_wrapped(spark_submit: Submit, tmp_path: Path) -> None:
     classes = tmp_path / "classes"
     classes.mkdir()

@@ -1,6 +1,6 @@
 """Spark's own rule as a policy, null, and an answer that turns to null: plans equal plain Spark's.
 
-All 22 TPC-H queries, at settings where the built-in rule fires; DuckDB is the oracle for the rows.
+TPC-H at settings where the built-in rule fires; DuckDB is the oracle for the rows.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import pyspark
 import pytest
 
 import parity
+import tiers
 import tpch
 from aqepilot import recipes
 
@@ -38,6 +39,7 @@ CASE WHEN other.is_plain_stage AND NOT other.is_finished
   AND side.size_in_bytes > conf.adaptive_auto_broadcast_join_threshold
 THEN 'SHUFFLE_MERGE' END
 """
+NUMBERS = tiers.share(range(1, 23))
 FOUR_THREE = pyspark.__version__ >= "4.3"
 
 
@@ -53,7 +55,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], p
         "tpch",
         SCALE,
         str(tpch.files(SCALE)),
-        list(range(1, 23)),
+        NUMBERS,
         SETTINGS,
         {name: {POINT: text} for name, text in texts.items()},
     )
@@ -63,7 +65,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], p
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("number", range(1, 23))
+@pytest.mark.parametrize("number", NUMBERS)
 def test_plans_equal_plain_sparks(
     results: dict[tuple[str, str], parity.Result], name: str, number: int
 ) -> None:
@@ -83,4 +85,4 @@ def test_the_builtin_rule_fired(
 ) -> None:
     """Else equal plans would show nothing. 4.3 prefers by its conversion, not by a hint."""
     fired = parity.fired(results.values(), name)
-    assert fired[word] >= 10, fired
+    assert fired[word] >= len(NUMBERS) / 2, fired

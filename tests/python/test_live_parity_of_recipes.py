@@ -8,23 +8,23 @@ from __future__ import annotations
 import pytest
 
 import parity
+import tiers
 
 # Each of Spark's own rules fires in them.
 QUERIES = {"tpch": (2, 7), "tpcds": (80,)}
+SETTINGS = tiers.share(parity.SETTINGS)
 Results = dict[str, list[parity.Result]]
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("parity")
-    return {
-        name: list(parity.run(parity.of_recipes(name, numbers), folder / name, timeout_s=900))
-        for name, numbers in QUERIES.items()
-    }
+    works = {name: parity.of_recipes(name, numbers, SETTINGS) for name, numbers in QUERIES.items()}
+    return {name: list(parity.run(work, folder / name, 900)) for name, work in works.items()}
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("setting", parity.SETTINGS)
+@pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("workload", QUERIES)
 def test_plans_equal_plain_sparks(results: Results, workload: str, setting: str) -> None:
     own = [result for result in results[workload] if result.setting == setting]
@@ -34,7 +34,7 @@ def test_plans_equal_plain_sparks(results: Results, workload: str, setting: str)
             assert ours == plain[0], f"query {result.query}, {policies}"
 
 
-@pytest.mark.parametrize("setting", parity.SETTINGS)
+@pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("workload", QUERIES)
 def test_sparks_own_rules_fired(results: Results, workload: str, setting: str) -> None:
     """Else equal plans would show nothing."""
@@ -42,6 +42,7 @@ def test_sparks_own_rules_fired(results: Results, workload: str, setting: str) -
     assert not [what for what in parity.FIRES[setting] if not fired[what]], fired
 
 
+@tiers.on("4.3")
 def test_a_policy_of_another_kind_gives_another_plan(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 import little
 import policies
 import reads
+import tiers
 from aqepilot import recipes
 from reads import Ran
 
@@ -167,7 +168,13 @@ def test_shapes_of_all_kinds_are_read(
 
 @pytest.mark.parametrize(
     ("field", "session"),
-    [*((field, "coalescing on") for field in FIELDS), ("target", "off"), ("minimum number", "off")],
+    tiers.share(
+        [
+            *((field, "coalescing on") for field in FIELDS),
+            ("target", "off"),
+            ("minimum number", "off"),
+        ]
+    ),
 )
 def test_a_field_does_what_its_setting_does(
     little_tables: SparkSession,
@@ -241,7 +248,7 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("settings", OWN)
+@pytest.mark.parametrize("settings", tiers.share(OWN))
 def test_sparks_own_rule_as_a_policy_and_null_change_nothing(
     little_tables: SparkSession,
     plain_runs: dict[tuple[str, str], Ran],

@@ -9,10 +9,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import tiers
+
 PAGE = Path(__file__).parents[2] / "docs" / "python-functions.md"
 JOB = """
 import json
 from pyspark.sql import SparkSession
+
 spark = SparkSession.builder.getOrCreate()
 df = spark.range(400_000).selectExpr("id % 100000 AS k", "sha2(string(id), 256) AS v")
 df.write.parquet("rows")
@@ -27,6 +30,7 @@ print(json.dumps([hash(str(found)), [list(row) for row in decided.collect()]]))
 """
 
 
+@tiers.on("4.3")
 def test_a_model_is_trained_from_a_log_and_decides_in_the_next_run(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

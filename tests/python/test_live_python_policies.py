@@ -19,6 +19,7 @@ import little
 import policies
 import python_policies
 import skewed
+import tiers
 import tpch as tpch_data
 from rows import assert_same_rows
 
@@ -204,13 +205,15 @@ def submitted(
 
 @pytest.mark.parametrize(
     ("function", "reason"),
-    [
-        ("raises", "PYTHON_RAISED"),
-        ("sleeps", "PYTHON_DEADLINE"),
-        ("spins", "PYTHON_DEADLINE"),
-        ("dies", "PYTHON_DIED"),
-        ("wrong", "PYTHON_WRONG_ANSWER"),
-    ],
+    tiers.share(
+        [
+            ("raises", "PYTHON_RAISED"),
+            ("sleeps", "PYTHON_DEADLINE"),
+            ("spins", "PYTHON_DEADLINE"),
+            ("dies", "PYTHON_DIED"),
+            ("wrong", "PYTHON_WRONG_ANSWER"),
+        ]
+    ),
 )
 def test_a_function_at_fault_costs_a_submitted_job_its_decisions_only(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]],
@@ -230,7 +233,7 @@ def test_a_function_at_fault_costs_a_submitted_job_its_decisions_only(
     assert not workers_of(tmp_path / "submit-0")
 
 
-@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+@pytest.mark.parametrize("master", tiers.share(["local[2]", "local-cluster[2,1,1024]"]))
 def test_a_submitted_function_decides_and_its_output_is_in_the_drivers_log(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, master: str
 ) -> None:

@@ -54,6 +54,10 @@ def python_rows(spark: SparkSession) -> str:
     return str([row for row in aqepilot.status(spark) if row.kind == "python"])
 
 
+def decided(spark: SparkSession) -> str:
+    return str(aqepilot.decisions(spark)[-1].answer)
+
+
 def test_a_session_sees_its_own_functions_and_failures_only(
     session: Callable[[Callable[[Any], Any]], SparkSession],
 ) -> None:
@@ -63,6 +67,20 @@ def test_a_session_sees_its_own_functions_and_failures_only(
     assert "salt" not in python_rows(one)
     assert "sugar" not in python_rows(other)
     assert one.conf.get(TOKEN_KEY) != other.conf.get(TOKEN_KEY)
+
+
+def test_a_session_that_goes_back_gives_up_its_processes(
+    session: Callable[[Callable[[Any], Any]], SparkSession],
+) -> None:
+    spark = session(lambda facts: "SHUFFLE_HASH")
+    assert "SHUFFLE_HASH" in decided(spark)
+    assert "running" in python_rows(spark)
+    aqepilot.use(spark, dynamic_join_selection="'SHUFFLE_MERGE'")
+    assert python_rows(spark) == "[]"
+    aqepilot.use(spark, dynamic_join_selection=lambda facts: "SHUFFLE_MERGE")
+    spark.sql(QUERY).collect()
+    assert "SHUFFLE_MERGE" in decided(spark)
+    assert "running" in python_rows(spark)
 
 
 def test_a_text_stands_for_nothing_in_a_session_that_did_not_bring_it(

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import little
 import policies
+import tiers
 from aqepilot import recipes
 from plans import Executed
 from rows import assert_same_rows
@@ -79,7 +80,12 @@ def before_and_after(
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [*((name, 5) for name in QUERIES), *((name, 40) for name in ("three", "union above", "sort"))],
+    tiers.share(
+        [
+            *((name, 5) for name in QUERIES),
+            *((name, 40) for name in ("three", "union above", "sort")),
+        ]
+    ),
 )
 def test_every_shuffle_of_sparks_gets_the_number(
     little_tables: SparkSession, executed: Run, plain: Any, name: str, number: int

@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 
 TEXT = "python:evil:f"
 CALLS = (
-    "{}('io.aqepilot.python.PythonFunctions{}', 'allow', '{text}', '{path}', '{python}')",
     "{}('org.apache.spark.sql.aqepilot.python.SessionFunctions{}', 'allow', "
     "'{text}', '{path}', '{python}')",
     "{}('org.apache.spark.sql.aqepilot.python.WorkerProcess{}', 'start', '{python}', '{path}', 1L)",

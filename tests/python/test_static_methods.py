@@ -38,6 +38,6 @@ def test_no_method_of_a_jar(jar: Path) -> None:
     methods = list(class_files.methods(jar))
     assert len({m.owner for m in methods}) > 200
     named = {f"{m.owner}.{m.name}" for m in methods}
-    assert "io.aqepilot.python.PythonFunctions.allow" in named
+    assert "org.apache.spark.sql.aqepilot.python.SessionFunctions.allow" in named
     assert "org.apache.spark.sql.aqepilot.python.WorkerProcess.start" in named
     assert callable_from_sql(jar) == HARMLESS

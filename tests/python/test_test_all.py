@@ -1,6 +1,7 @@
 """`make test`: parts side by side, what they printed, and what is told of their tests."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +15,10 @@ MAKEFILE = """
 SBT = test ! -e sbt && touch sbt && sleep 0.5 && rm sbt
 env wheel install:
 	@echo this is $@
-jars test-jvm:
+jars test-classes:
 	@$(SBT)
 lint-scala:
-	@$(SBT) && exit $(LINT)
+	@echo this is $@ && $(SBT) && exit $(LINT)
 smoke-a smoke-b:
 	@touch $@.runs; for i in $$(seq 100); do \
 	test -e smoke-a.runs -a -e smoke-b.runs && exit; sleep 0.1; done; exit 1
@@ -27,9 +28,11 @@ test-python:
 CASES = """<testsuites><testsuite>
 <testcase classname="tests.python.test_x" name="test_good" time="1.5"/>
 <testcase classname="tests.python.test_x" name="test_skipped" time="0"><skipped/></testcase>
-<testcase classname="tests.python.test_y" name="test_bad" time="70.25"><failure/></testcase>
+<testcase classname="tests.python.test_y" name="test_bad" time="70.25">
+<failure message="assert 1 == 2">self = 1&#10;test_y.py:7: AssertionError</failure></testcase>
 <testcase classname="tests.python.test_y" name="test_bad" time="0.75"><error/></testcase>
 </testsuite></testsuites>""".replace("\n", "")
+FAILURE = re.compile("<failure.*</failure>|<error/>")
 
 
 @pytest.fixture
@@ -37,7 +40,7 @@ def run(tmp_path):
     (tmp_path / "Makefile").write_text(MAKEFILE)
 
     def go(*parts, **variables):
-        words = {"CASES": CASES.replace("<failure/>", "").replace("<error/>", "")} | variables
+        words = {"CASES": FAILURE.sub("", CASES)} | variables
         told = {"LINT": "0", "TESTS": "0"} | words
         return subprocess.run(
             [sys.executable, str(TOOL), *parts],
@@ -60,14 +63,13 @@ def test_parts_run_side_by_side_and_their_tests_are_counted(run):
     # Two tests of one file, one of them skipped; a part without tests counts as one.
     assert done.stdout.splitlines()[-1] == "8 passed, 0 failed"
     assert "==== make install: passed in 0 s" in done.stdout
-    assert "this is install\n" in done.stdout
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["71.0", "1", "test-python:", "test_y"] in lines
     assert ["71.0", "test-python:", "test_y:", "test_bad"] in lines
 
 
 def test_one_sbt_runs_at_a_time(run):
-    done = run("env", "jars", "lint-scala", "test-jvm")
+    done = run("env", "jars", "lint-scala", "test-classes")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -84,7 +86,10 @@ def test_a_failed_test_and_a_failed_part_without_tests_are_told(run):
         CASES=CASES,
     )
     assert done.returncode == 1
-    assert "  test-python: test_y: test_bad\n" in done.stdout
+    (told,) = re.findall(r"(?m)^  test-python: test_y: test_bad\n((?: {6}.*\n)*)", done.stdout)
+    assert told.split("\n") == ["      assert 1 == 2", "      test_y.py:7: AssertionError", ""]
+    assert "this is lint-scala\n" in done.stdout
+    assert "this is install\n" not in done.stdout
     assert "make test failed in: test-python, lint-scala." in done.stdout
     assert done.stdout.splitlines()[-1] == "5 passed, 2 failed"
 
@@ -101,3 +106,16 @@ def test_a_part_that_died_while_it_wrote_its_file_has_failed(run):
     done = run("test-python", TESTS="2", CASES=CASES[:90])
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "0 passed, 1 failed"
+
+
+def test_a_part_of_tests_that_found_none_has_failed(run):
+    done = run("test-python", CASES="<testsuites/>")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "0 passed, 1 failed"
+
+
+def test_a_part_that_hangs_is_ended_with_what_it_started(run, tmp_path):
+    (tmp_path / "Makefile").write_text("env:\n\tsleep 600 & sleep 600\njars:\n\t@echo ran\n")
+    done = run("env", "jars", MOST_S_OF_A_PART="1")
+    assert "ended by make test: it took more than 1 s" in done.stdout
+    assert done.stdout.splitlines()[-1] == "0 passed, 2 failed"

@@ -55,6 +55,25 @@ class FactsJsonSuite extends AnyFunSuite {
     assert(parsed(InternalRow(null, null)).toString == """{"query":null,"side":null}""")
   }
 
+  test("a summary has the lengths of arrays of longs, and all else") {
+    val facts = row(UnsafeArrayData.fromPrimitiveArray(longs(3)), description = "secret")
+    val json = FactsJson.writeSummary(facts, schema, _.replace("secret", "***"))
+    assert(
+      json ==
+        """{"query":{"description":"***"},"side":{"tables":["a",null],"size_in_bytes":1099511627776,""" +
+        """"bytes_by_partition_id":{"left_out":3},"non_empty_ratio":0.5,"num_partitions":7,"is_left":true}}"""
+    )
+  }
+
+  test("arrays that are written again and again stay apart") {
+    val arrays = (1 to 20).map(seed => UnsafeArrayData.fromPrimitiveArray(longs(100, seed)))
+    for (_ <- 1 to 2; i <- arrays.indices) {
+      val json = parsed(row(arrays(i))).at("/side/bytes_by_partition_id")
+      assert(unpacked(json) === longs(100, i + 1).toSeq)
+      assert(parsed(row(arrays(i))).at("/side/bytes_by_partition_id") === json)
+    }
+  }
+
   test("NaN and infinity are null, text is escaped") {
     for (bad <- Seq(Double.NaN, Double.PositiveInfinity, Double.NegativeInfinity))
       assert(parsed(row(null, bad)).at("/side/non_empty_ratio").isNull)

@@ -27,10 +27,21 @@ class CompileThreadSuite extends AnyFunSuite {
       (1 to CompileThread.MaxThreads).foreach { _ =>
         assert(stuck.swap.exists(_.message.contains("took more than 1 seconds")))
       }
-      assert(stuck.swap.exists(_.message.contains("other texts")))
+      assert(code(stuck) == Left(PolicyError.CompilerBusy))
+      val again = System.nanoTime
+      assert(code(stuck) == Left(PolicyError.CompilerBusy))
+      assert(System.nanoTime - again < 1e9) // nobody waits while it is known to be busy
     } finally end.countDown()
-    eventually(timeout(10.seconds)) {
-      assert(code(CompileThread.run(done, timeoutSeconds = 1)) == code(done))
+    def isFree() = eventually(timeout(60.seconds)) {
+      assert(code(CompileThread.run(done)) == code(done))
     }
+    isFree()
+    def spins = {
+      while (!Thread.currentThread().isInterrupted) ()
+      done
+    }
+    val spent = CompileThread.run(spins, cpuSeconds = 1)
+    assert(spent.swap.exists(_.message.contains("took more than 1 seconds")))
+    isFree()
   }
 }

@@ -15,6 +15,13 @@ class CompiledCacheSuite extends AnyFunSuite with SampleFacts {
     assert(refused("once") eq refused("once"))
   }
 
+  test("what was not tried is not kept") {
+    val cache = new CompiledCache(maxEntries = 3, maxTextBytes = 1000)
+    val busy = Left(PolicyError(PolicyError.CompilerBusy, "", None, None, Nil))
+    assert(cache.getOrElseUpdate(key("a"))(busy) == busy)
+    assert(cache.getOrElseUpdate(key("a"))(outcome) == outcome)
+  }
+
   test("the number of entries is bounded, least recently used out first") {
     val cache = new CompiledCache(maxEntries = 3, maxTextBytes = 1000)
     Seq("a", "b", "c", "a", "d").foreach(text => cache.getOrElseUpdate(key(text))(outcome))

@@ -44,6 +44,20 @@ class MeterSuite extends AnyFunSuite with SampleFacts {
     "like all" -> s"string($many LIKE ALL ('%', '${"%a" * 20}%b'))",
     "not like any" -> s"string($many NOT LIKE ANY ('%', '${"%a" * 20}%b'))",
     "levenshtein" -> s"string(levenshtein(array_join($bytes, 'x'), array_join($bytes, 'y')))",
+    "a text in a text" ->
+      s"string(contains(concat('${"a" * 20000}', join.type), '${"a" * 10000}b'))",
+    "trim" -> s"trim(BOTH '${"a" * 10000}b' FROM concat('${"b" * 20000}', join.type))",
+    "an exponent" -> "string(CAST(concat(join.type, '1e-99999999') AS DECIMAL(10, 2)))",
+    "a thousand digits" -> s"string(CAST(concat(join.type, '${"1" * 1000}') AS DECIMAL(10, 2)))",
+    "round" -> "string(round(side.max_bytes / 3D, 100000000))",
+    "bround" -> "string(bround(side.max_bytes, -100000000))",
+    "alternatives of nothing" -> s"string(join.type RLIKE '${"(|)" * 60}(?!)')",
+    "nothing, repeated" ->
+      s"string(join.type RLIKE '${(1 to 5).foldLeft("(?:)")((r, _) => s"(?:$r){999}")}')",
+    "sorting" ->
+      s"string(sort_array(${(1 to 7).foldLeft(bytes)((a, i) =>
+          s"transform(array($a), a$i -> concat(a$i, a$i))[0]"
+        )})[0])",
     "structs in a set" ->
       s"string(size(array_distinct(transform($bytes, b -> named_struct('b', b)))))",
     "structs in two sets" ->
@@ -71,18 +85,29 @@ class MeterSuite extends AnyFunSuite with SampleFacts {
       .foreach(text => assert(refused(text).code == PolicyError.TooComplex, text))
   }
 
+  /** The same value many times within the same value many times: large to who goes through it. */
+  private def shared(from: String, times: Int, make: String) =
+    (1 to times).foldLeft(from) { (inner, i) =>
+      s"transform(array($inner), s$i -> $make(${Seq.fill(30)(s"s$i").mkString(", ")}))[0]"
+    }
+
   test("values that grow are ended before they fill the driver") {
     def grown(from: String, times: Int) =
       (1 to times).foldLeft(from)((inner, _) => s"replace($inner, 'N', '${"N" * 20}')")
     Seq(
       grown("join.type", 6),
       s"string(size(transform($bytes, b -> ${grown("join.type", 4)})))",
-      s"string(size(transform($bytes, a -> transform($bytes, b -> transform($bytes, c -> c)))))"
+      s"string(size(transform($bytes, a -> transform($bytes, b -> transform($bytes, c -> c)))))",
+      s"replace(concat('${"a" * 10000}', join.type), 'a', '${"b" * 10000}')",
+      s"string(hash(${shared("join.type", 6, "array")}))",
+      s"to_json(${shared("struct(join.type)", 6, "array")})",
+      s"CAST(${shared("join.type", 6, "array")} AS STRING)",
+      s"transform(array(${shared("join.type", 4, "concat")}), v -> concat(${Seq.fill(40)("v").mkString(", ")}))[0]"
     ).foreach(text => assert(reason(text, budget = 60000) == Reason.EvaluationTooLarge, text))
   }
 
   test("what is cheap is not touched by what was dear before it") {
-    AskBudget.within(50 * millis) {
+    AskBudget.within(500 * millis) {
       assert(compiled(slow.head._2).eval(row(partitions.toIndexedSeq: _*)).isLeft)
       assert(compiled("lower(join.type)").eval(row(1)).map(_.toString) == Right("inner"))
     }
@@ -103,7 +128,7 @@ class MeterSuite extends AnyFunSuite with SampleFacts {
       new Breaker(3, 1000, () => now)
     )
     def ask(facts: Long*) =
-      AskBudget.within(20 * millis)(policy.eval(row(facts: _*))).left.map(_.reason).map(_.toString)
+      AskBudget.within(200 * millis)(policy.eval(row(facts: _*))).left.map(_.reason).map(_.toString)
     val dear = partitions.toIndexedSeq
     (1 to 3).foreach(_ => assert(ask(dear: _*) == Left(Reason.EvaluationDeadline)))
     assert(ask(1) == Left(Reason.EvaluationBreakerOpen))

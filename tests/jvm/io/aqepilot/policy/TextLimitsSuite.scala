@@ -51,6 +51,38 @@ class TextLimitsSuite extends AnyFunSuite with SampleFacts {
     }
   }
 
+  test("comments and quotes that never close are refused before they are read") {
+    val started = System.nanoTime
+    Seq("/*a" * 300000, "/*a" * 300000 + "*/", "'" + "\\'" * 300000, "\"" + "\\\"" * 300000)
+      .foreach(text => assert(refused(text).code == PolicyError.Syntax))
+    assert(System.nanoTime - started < 30e9)
+  }
+
+  test(
+    "a function that Spark writes out with an argument twice is refused within itself many times"
+  ) {
+    def nullifs(n: Int) =
+      s"string(${(1 to n).foldLeft("side.max_bytes")((x, _) => s"nullif($x, 1)")})"
+    assert(compiled(nullifs(3)).eval(row(2)).isRight)
+    assert(refused(nullifs(40)).code == TooComplex)
+  }
+
+  test("structs of structs of the same are refused before their type is gone through") {
+    def structs(n: Int) = (1 to n).foldLeft("struct(join.type)") { (inner, i) =>
+      s"transform(array($inner), s$i -> struct(${Seq.fill(30)(s"s$i").mkString(", ")}))[0]"
+    }
+    assert(refused(s"to_json(${structs(6)})").code == TooComplex)
+    assert(compiled(s"to_json(${structs(1)})").eval(row(2)).isRight)
+  }
+
+  test("sums, types and values without an end are refused before they are parsed") {
+    Seq(
+      s"string(${"1 ^ " * 60000}1)",
+      s"CAST(null AS ${"array<" * 20000}int${">" * 20000})",
+      s"string(side.max_bytes IN (${Seq.fill(160000)("7").mkString(", ")}))"
+    ).foreach(text => assert(refused(text).code == TooComplex, text.take(30)))
+  }
+
   test("brackets in quotes and comments do not nest") {
     val brackets = "(" * 1000
     assert(answer(s"IF(join.type = '$brackets', 'a', 'b') /* $brackets */ -- $brackets") == "b")

@@ -1,7 +1,8 @@
 package io.aqepilot
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
-import org.apache.spark.sql.aqepilot.{Health, Registered, SqlFunctions, Start}
+import org.apache.spark.sql.aqepilot.{AqePilotAnswer, FailOpen, Health, SqlFunctions, Start}
+import org.apache.spark.sql.aqepilot.Registered.at
 import org.apache.spark.sql.aqepilot.rewrite.{
   FinalStage,
   JoinIdentity,
@@ -16,10 +17,19 @@ import org.apache.spark.sql.aqepilot.rewrite.{
   SplitSkewedJoins,
   StageRule
 }
-import org.apache.spark.sql.catalyst.FunctionIdentifier
 
-import io.aqepilot.decision.Need
-import io.aqepilot.policy.AqePilotBytes
+import org.slf4j.LoggerFactory
+
+import io.aqepilot.decision.{
+  DynamicJoinSelectionPoint,
+  JoinReorderPoint,
+  JoinSelectionPoint,
+  Need,
+  PartitionCoalescingPoint,
+  ShufflePartitionsPoint,
+  SkewJoinPoint
+}
+import io.aqepilot.policy.{AqePilotBytes, ScalarFunction}
 
 /** The Spark SQL extension: `spark.sql.extensions=io.aqepilot.AqePilotExtension`.
   *
@@ -51,38 +61,55 @@ import io.aqepilot.policy.AqePilotBytes
 class AqePilotExtension extends SparkSessionExtensionsProvider {
 
   /** A jar of another Spark minor registers the SQL functions alone: `aqepilot_status()` says what is wrong. */
-  override def apply(extensions: SparkSessionExtensions): Unit = Start {
-    functions(extensions)
-    if (Health.isRightJar) rules(extensions)
-  }
+  override def apply(extensions: SparkSessionExtensions): Unit =
+    try
+      Start {
+        functions(extensions)
+        if (Health.isRightJar) rules(extensions)
+      }
+    catch {
+      case e: LinkageError =>
+        log.warn("aqepilot does not fit this Spark and is off (INTERNAL_ERROR): " + e)
+    }
 
-  private def rules(extensions: SparkSessionExtensions): Unit = {
-    import Registered.{logical, physical, strategy}
-    extensions.injectPreCBORule(_ => logical(ReorderJoins))
-    extensions.injectPlannerStrategy(_ => strategy(JoinIdentity))
-    extensions.injectPlannerStrategy(_ => strategy(SelectJoin))
+  // Where Spark's Scala is not the jar's, not even FailOpen may link.
+  private def log = LoggerFactory.getLogger("io.aqepilot.AqePilotExtension")
+
+  private def rules(spark: SparkSessionExtensions): Unit = {
+    val (join, skew, coalescing) = (JoinSelectionPoint, SkewJoinPoint, PartitionCoalescingPoint)
+    at(JoinReorderPoint)(r => spark.injectPreCBORule(_ => r.logical(ReorderJoins)))
+    at(join, DynamicJoinSelectionPoint, skew) { r =>
+      spark.injectPlannerStrategy(_ => r.strategy(JoinIdentity))
+    }
+    at(join)(r => spark.injectPlannerStrategy(_ => r.strategy(SelectJoin)))
     if (Health.missing(Need.ofRequiredDistribution).isEmpty)
-      extensions.injectQueryPostPlannerStrategyRule(_ => physical(RequiredDistribution))
-    extensions.injectRuntimeOptimizerRule(_ => logical(SelectJoinDynamically))
-    extensions.injectQueryStagePrepRule(_ => physical(KeepSortMerge))
-    extensions.injectQueryStagePrepRule(_ => physical(SplitSkewedJoins))
-    extensions.injectQueryStagePrepRule(_ => physical(SetShufflePartitions))
-    extensions.injectQueryStagePrepRule(_ => physical(PlannedJoins))
-    extensions.injectQueryStagePrepRule(_ => physical(FinalStage))
-    extensions.injectQueryStageOptimizerRule(_ => physical(StageRule()))
-    extensions.injectQueryStageOptimizerRule(_ => physical(MatchingReads))
+      at(ShufflePartitionsPoint, skew, coalescing) { r =>
+        spark.injectQueryPostPlannerStrategyRule(_ => r.physical(RequiredDistribution))
+      }
+    at(DynamicJoinSelectionPoint) { r =>
+      spark.injectRuntimeOptimizerRule(_ => r.logical(SelectJoinDynamically))
+    }
+    at(join)(r => spark.injectQueryStagePrepRule(_ => r.physical(KeepSortMerge)))
+    at(skew)(r => spark.injectQueryStagePrepRule(_ => r.physical(SplitSkewedJoins)))
+    at(ShufflePartitionsPoint) { r =>
+      spark.injectQueryStagePrepRule(_ => r.physical(SetShufflePartitions))
+    }
+    at()(r => spark.injectQueryStagePrepRule(_ => r.physical(PlannedJoins)))
+    at(coalescing)(r => spark.injectQueryStagePrepRule(_ => r.physical(FinalStage)))
+    at(coalescing)(r => spark.injectQueryStageOptimizerRule(_ => r.physical(StageRule())))
+    at(skew, coalescing)(r => spark.injectQueryStageOptimizerRule(_ => r.physical(MatchingReads)))
   }
 
-  private def functions(extensions: SparkSessionExtensions): Unit = {
-    extensions.injectFunction(
-      (
-        FunctionIdentifier(AqePilotBytes.name),
-        AqePilotBytes.info,
-        args => AqePilotBytes.build(args.toSeq)
-      )
-    )
+  private def functions(spark: SparkSessionExtensions): Unit = {
+    def scalar(f: => ScalarFunction): Unit = FailOpen("hook", ()) {
+      spark.injectFunction((f.identifier, f.info, args => f.build(args.toSeq)))
+    }
+    scalar(AqePilotBytes)
+    scalar(AqePilotAnswer)
     SqlFunctions.all.foreach { f =>
-      extensions.injectTableFunction((f.identifier, f.info, args => f.build(args.toSeq)))
+      FailOpen("hook", ()) {
+        spark.injectTableFunction((f.identifier, f.info, args => f.build(args.toSeq)))
+      }
     }
   }
 }

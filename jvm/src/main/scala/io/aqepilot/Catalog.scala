@@ -1,11 +1,12 @@
 package io.aqepilot
 
-import org.apache.spark.sql.aqepilot.{AqePilotConf, Health, SqlFunctions}
+import org.apache.spark.sql.aqepilot.{AqePilotAnswer, AqePilotConf, Health, SqlFunctions}
+import org.apache.spark.sql.aqepilot.control.ControlRule
 import org.apache.spark.sql.types.StructType
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
-import io.aqepilot.decision.{DecisionPoint, DecisionPoints, Fate, Problem, Reason}
+import io.aqepilot.decision.{DecisionPoint, DecisionPoints, Fate, Problem, Reason, RunIdentity}
 import io.aqepilot.policy.AqePilotBytes
 
 /** All names that a user may meet, with their meanings, as JSON: `python/aqepilot/catalog.json` is its output,
@@ -33,8 +34,13 @@ object Catalog {
     pairs(root.putArray("reasons"), "code", Reason.all.map(r => r.code -> r.meaning))
     pairs(root.putArray("problems"), "code", Problem.meanings)
     pairs(root.putArray("fates"), "name", Fate.all.map(f => f.code -> f.meaning))
-    val functions = SqlFunctions.all.map(f => f.name -> f.usage) :+
-      (AqePilotBytes.name -> AqePilotBytes.info.getUsage)
+    pairs(root.putArray("run_sources"), "name", RunIdentity.Sources)
+    pairs(root.putArray("control_selectors"), "name", ControlRule.Selectors)
+    val functions = SqlFunctions.all.map(f => f.name -> f.usage) ++
+      Seq(
+        AqePilotAnswer.name -> AqePilotAnswer.info.getUsage,
+        AqePilotBytes.name -> AqePilotBytes.info.getUsage
+      )
     pairs(root.putArray("functions"), "name", functions)
     root
   }

@@ -59,6 +59,9 @@ object CommonFacts {
   private[decision] val sizesOfOne: Seq[StructField] =
     sizes("shuffle bytes (compressed) of each partition, as MapOutputStatistics has them")
 
+  private def sourceOf(what: String): String =
+    s"where $what is from: ${RunIdentity.Sources.map(_._1).mkString(", ")}"
+
   val query: StructField = group(
     "query",
     "the query that is being planned",
@@ -73,7 +76,16 @@ object CommonFacts {
     fact("app_name", StringType, "spark.app.name"),
     fact("app_id", StringType, "the application's id"),
     fact("user", StringType, "the user that runs the application"),
-    fact("tags", ArrayType(StringType), "job tags (SparkContext.addJobTag), sorted")
+    fact("tags", ArrayType(StringType), "job tags (SparkContext.addJobTag), sorted"),
+    fact("job", StringType, "the job that runs, the same name on each day"),
+    fact("job_source", StringType, sourceOf("its name")),
+    fact("run", StringType, "the run of the job, the same when its scheduler tries it again"),
+    fact("run_source", StringType, sourceOf("its id")),
+    fact(
+      "attempt",
+      IntegerType,
+      "how many times the run has been started, this time included; null when nothing says so"
+    )
   )
 
   val conf: StructField = group(

@@ -30,6 +30,19 @@ object HashTable {
   def bytes(bytes: Double, rows: Double, growth: Double): Long =
     (bytes * growth + rows * EntryBytes).toLong
 
+  /** Of a part of the rows that has so many of their bytes, and its share of their number. */
+  def bytesOfPart(part: Double, whole: Double, rows: Double, growth: Double): Long =
+    if (whole > 0) bytes(part, rows * part / whole, growth) else bytes(part, 0, growth)
+
+  /** Why a task's table is refused that would take so many bytes, if it is. */
+  def tooLarge(needed: Long, guards: Guards): Option[String] =
+    if (needed <= guards.maxHashBuildBytes) None
+    else
+      Some(
+        s"a task's hash table would take about $needed bytes, more than the " +
+          s"${guards.maxHashBuildBytes} of spark.aqepilot.guard.max_hash_build_bytes"
+      )
+
   /** How many rows a side has: as known, or as many as fit its bytes.
     *
     * @param rowBytes

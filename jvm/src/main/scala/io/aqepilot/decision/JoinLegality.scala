@@ -107,24 +107,15 @@ object JoinLegality {
   }
 
   private def hashGuard(facts: FactsRow, guards: Guards): Option[Verdict] = {
-    val needed = hashBuildBytes(facts, "side", guards.growth)
-    if (needed.exists(_ <= guards.maxHashBuildBytes)) None
-    else
-      Some(
-        Verdict(
-          None,
-          Reason.GuardHashBuildBytes,
-          Some(
-            needed.fold(
-              "side.max_bytes, side.shuffle_bytes or side.size_in_bytes is null: no hash table is built " +
-                "from a side of unknown size"
-            )(n =>
-              s"a task's hash table would take about $n bytes, more than the " +
-                s"${guards.maxHashBuildBytes} of spark.aqepilot.guard.max_hash_build_bytes"
-            )
-          )
+    val why = hashBuildBytes(facts, "side", guards.growth) match {
+      case Some(needed) => HashTable.tooLarge(needed, guards)
+      case None         =>
+        Some(
+          "side.max_bytes, side.shuffle_bytes or side.size_in_bytes is null: no hash table is built " +
+            "from a side of unknown size"
         )
-      )
+    }
+    why.map(text => Verdict(None, Reason.GuardHashBuildBytes, Some(text)))
   }
 
   /** Memory of the largest hash table that one task would build from a side whose shuffle has run.
@@ -143,9 +134,8 @@ object JoinLegality {
     } yield {
       val compressed = math.max(largest, coalescedBytes(facts, total))
       val ratio = if (total > 0) math.max(1.0, rows.toDouble / total) else 1.0
-      val share = compressed * ratio
       val count = HashTable.rowsOf(facts, side, rows)
-      HashTable.bytes(share, if (rows > 0) count * share / rows else 0, growth)
+      HashTable.bytesOfPart(compressed * ratio, rows.toDouble, count, growth)
     }
 
   /** Bytes of a shuffle that coalescing may give one task. */

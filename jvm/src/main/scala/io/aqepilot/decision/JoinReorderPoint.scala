@@ -88,6 +88,9 @@ object JoinReorderPoint extends DecisionPoint {
     )
   )
 
+  /** The facts that differ from one step of an order to the next. */
+  val ofStep: Seq[String] = Seq("candidate.conditions", "candidate.distinct_count", "joined")
+
   override val answer: DataType = DoubleType
 
   override val alternative: Option[DataType] = Some(ArrayType(IntegerType))

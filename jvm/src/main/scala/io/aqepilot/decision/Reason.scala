@@ -114,8 +114,8 @@ object Reason {
   )
   val NonDeterministicCte: Reason = Reason(
     "NON_DETERMINISTIC_CTE",
-    "a WITH query that gives other rows each time is read several times: Spark runs it once because it plans it " +
-      "alike for each reader, which no decision may change"
+    "a part of the query that gives other rows each time, such as a WITH query with rand(), is read several " +
+      "times: Spark runs it once because it plans it alike for each reader, which no decision may change"
   )
   val InvalidRewrite: Reason = Reason(
     "INVALID_REWRITE",
@@ -245,6 +245,7 @@ object Problem {
   val TwoJars = "TWO_JARS"
   val PointOff = "POINT_OFF"
   val GuardLoosened = "GUARD_LOOSENED"
+  val ControlUnreachable = "CONTROL_UNREACHABLE"
 
   val meanings: Seq[(String, String)] = Seq(
     PolicyNotDefined -> "spark.aqepilot.policies names a policy that has no text at any point",
@@ -258,6 +259,7 @@ object Problem {
     WrongSparkJar -> "the jar was built for another Spark minor: all points are off",
     TwoJars -> "more than one aqepilot jar is on the class path",
     PointOff -> "a decision point that a policy is for is off, because this Spark lacks what it needs",
-    GuardLoosened -> "a session asks for a looser guard rail than was submitted: ignored"
+    GuardLoosened -> "a session asks for a looser guard rail than was submitted: ignored",
+    ControlUnreachable -> "the control file cannot be read: its last good copy holds, or what is set for that"
   )
 }

@@ -223,20 +223,19 @@ object SelectionLegality {
   private val DefaultThreshold = 10L << 20
 
   private def hashGuard(side: String, facts: FactsRow, guards: Guards): Either[Refused, Unit] = {
-    val needed = hashBuildBytes(side, facts, guards.growth)
     val bytes = size(side, facts)
     val most = BigInt(threshold(facts)) * partitions(facts)
-    def refused(why: String) = Left((Reason.GuardHashBuildBytes, why))
-    if (needed > guards.maxHashBuildBytes)
-      refused(
-        s"a task's hash table would take about $needed bytes, more than the " +
-          s"${guards.maxHashBuildBytes} of spark.aqepilot.guard.max_hash_build_bytes"
-      )
-    else if (isGuessed(side, facts) && BigInt(bytes) > most)
-      refused(
-        s"${ofFiles(bytes)}, more than the $most up to which Spark builds hash tables of such a side"
-      )
-    else Right(())
+    val ofGuess =
+      if (isGuessed(side, facts) && BigInt(bytes) > most)
+        Some(
+          s"${ofFiles(bytes)}, more than the $most up to which Spark builds hash tables of such a side"
+        )
+      else None
+    HashTable
+      .tooLarge(hashBuildBytes(side, facts, guards.growth), guards)
+      .orElse(ofGuess)
+      .map((Reason.GuardHashBuildBytes, _))
+      .toLeft(())
   }
 
   /** That Spark would make of a shuffle. */
@@ -257,7 +256,6 @@ object SelectionLegality {
       val bytes = size(side, facts)
       val share =
         math.max(bytes / partitions(facts), JoinLegality.coalescedBytes(facts, bytes)).toDouble
-      val rows = HashTable.rowsOf(facts, side, bytes)
-      HashTable.bytes(share, if (bytes > 0) rows * share / bytes else 0, growth)
+      HashTable.bytesOfPart(share, bytes.toDouble, HashTable.rowsOf(facts, side, bytes), growth)
     }
 }

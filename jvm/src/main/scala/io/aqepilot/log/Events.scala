@@ -16,6 +16,9 @@ object EventSchema {
   *   first 12 hex digits of SHA-256 over text, NUL and `when`; decisions carry only this
   * @param source
   *   `submitted` (in the configuration the application was started with) or `session`
+  * @param limit
+  *   why the mode is less than the configuration says: the run is one that its scheduler tries again, or a rule of the
+  *   control file
   */
 final case class AqePilotPolicyLoaded(
     schemaVersion: Int,
@@ -29,7 +32,28 @@ final case class AqePilotPolicyLoaded(
     mode: String,
     source: String,
     user: String,
-    error: Option[String]
+    error: Option[String],
+    limit: Option[String] = None
+) extends SparkListenerEvent
+
+/** The control file was read and says something else than before, or cannot be read any more, or can again.
+  *
+  * @param path
+  *   where the file is, as submitted
+  * @param version
+  *   of the copy that holds; none where there is none
+  * @param rules
+  *   those that hold from now on, for a person
+  * @param problem
+  *   why the newest copy is not known, if so
+  */
+final case class AqePilotControl(
+    schemaVersion: Int,
+    time: Long,
+    path: String,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) version: Option[Long],
+    rules: Seq[String],
+    problem: Option[String]
 ) extends SparkListenerEvent
 
 /** What was proposed at one decision point, for one subject (a join's side, a group of shuffles, ...) and one
@@ -46,7 +70,7 @@ final case class AqePilotPolicyLoaded(
   * @param sparkStrategy
   *   the strategy Spark would plan without us
   * @param askedMicros
-  *   time for facts and answer, in microseconds
+  *   time for the answers and all facts, those that no policy read included, in microseconds
   * @param subject
   *   what it is about, e.g. `join 3, left side`: unique in its query at its point
   */
@@ -96,6 +120,12 @@ final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Opt
   *   event log may lack something
   * @param claimed
   *   ids of decisions without an `executionId` that are this query's: made when its plan was explained or cached
+  * @param job
+  *   the job that runs, the same name on each day
+  * @param run
+  *   the run of the job, the same when its scheduler tries it again
+  * @param attempt
+  *   how many times the run has been started, this time included; none when nothing says so
   */
 final case class AqePilotQueryClosed(
     schemaVersion: Int,
@@ -117,5 +147,8 @@ final case class AqePilotQueryClosed(
     failedTasks: Long,
     fates: Seq[AqePilotFate],
     droppedEvents: Long,
-    @JsonDeserialize(contentAs = classOf[java.lang.Long]) claimed: Seq[Long] = Nil
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) claimed: Seq[Long] = Nil,
+    job: Option[String] = None,
+    run: Option[String] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Integer]) attempt: Option[Int] = None
 ) extends SparkListenerEvent

@@ -1,6 +1,7 @@
 package io.aqepilot.log
 
 import java.io.{ByteArrayOutputStream, StringWriter}
+import java.lang.ref.WeakReference
 import java.nio.{ByteBuffer, ByteOrder}
 import java.util.Base64
 import java.util.zip.{Deflater, DeflaterOutputStream}
@@ -27,21 +28,34 @@ object FactsJson {
     * is `{"packed": "int64-le+zlib+base64", "n": 2000, "data": "..."}`.
     */
   def write(facts: InternalRow, schema: StructType, redact: String => String): String =
-    write(facts, schema, redact, nulls = true)
+    text(facts, schema, new Writer(_, redact, nulls = true))
+
+  /** The same with `{"left_out": 2000}` for each array of longs, that many. */
+  def writeSummary(facts: InternalRow, schema: StructType, redact: String => String): String =
+    text(
+      facts,
+      schema,
+      new Writer(_, redact, nulls = true) {
+        override protected def longs(array: ArrayData): Unit = {
+          json.writeStartObject()
+          json.writeNumberField("left_out", array.numElements())
+          json.writeEndObject()
+        }
+      }
+    )
 
   /** The same without what is null, and not redacted: for a decision's fields. */
   def writeKnown(row: InternalRow, schema: StructType): String =
-    write(row, schema, identity, nulls = false)
+    text(row, schema, new Writer(_, identity, nulls = false))
 
-  private def write(
+  private def text(
       facts: InternalRow,
       schema: StructType,
-      redact: String => String,
-      nulls: Boolean
+      writer: JsonGenerator => Writer
   ): String = {
     val out = new StringWriter(512)
     val json = factory.createGenerator(out)
-    new Writer(json, redact, nulls).row(facts, schema)
+    writer(json).row(facts, schema)
     json.close()
     out.toString
   }
@@ -49,8 +63,8 @@ object FactsJson {
   /** The row for a reader beside this process: nothing is redacted, and each array of longs is
     * `{"$longs": [start, count]}`, a place in `blob`.
     */
-  def write(facts: InternalRow, schema: StructType, json: JsonGenerator, blob: Longs): Unit =
-    new Writer(json, identity, nulls = true) {
+  def write(facts: InternalRow, schema: StructType, out: JsonGenerator, blob: Longs): Unit =
+    new Writer(out, identity, nulls = true) {
       override protected def longs(array: ArrayData): Unit = {
         json.writeStartObject()
         json.writeArrayFieldStart("$longs")
@@ -89,7 +103,11 @@ object FactsJson {
   def factsId(facts: InternalRow, schema: StructType): String =
     f"${hash(facts, schema, 42L)}%016x"
 
-  private class Writer(json: JsonGenerator, redact: String => String, nulls: Boolean) {
+  private class Writer(
+      protected val json: JsonGenerator,
+      redact: String => String,
+      nulls: Boolean
+  ) {
 
     def row(facts: InternalRow, schema: StructType): Unit = {
       json.writeStartObject()
@@ -127,7 +145,7 @@ object FactsJson {
         json.writeStartObject()
         json.writeStringField("packed", Packed)
         json.writeNumberField("n", array.numElements())
-        json.writeStringField("data", pack(array.toLongArray()))
+        json.writeStringField("data", packed(array))
         json.writeEndObject()
       } else plain(array, LongType)
 
@@ -137,6 +155,20 @@ object FactsJson {
       json.writeEndArray()
     }
   }
+
+  private val MaxPacked = 8
+
+  // All points that are asked about a shuffle have the same array of its sizes.
+  private var packedLast = List.empty[(WeakReference[ArrayData], String)]
+
+  private def packed(array: ArrayData): String =
+    synchronized(packedLast).collectFirst { case (of, text) if of.get eq array => text }.getOrElse {
+      val text = pack(array.toLongArray())
+      synchronized {
+        packedLast = ((new WeakReference(array), text) :: packedLast).take(MaxPacked)
+      }
+      text
+    }
 
   private def pack(longs: Array[Long]): String = {
     val plain = ByteBuffer.allocate(longs.length * 8).order(ByteOrder.LITTLE_ENDIAN)

@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.{
   ArrayAggregate,
   Cast,
   Expression,
+  JsonToStructs,
   LeafExpression,
   PlanExpression,
   UserDefinedExpression
@@ -60,6 +61,12 @@ private[policy] object AnalysedCheck {
           "cast silently.",
         at
       )
+    case _: JsonToStructs | _: Cast if readsDecimals(e) =>
+      refuse(
+        FunctionNotAllowed,
+        "Decimals are not read out of JSON, nor out of the texts of an array, a map or a struct: read doubles.",
+        at
+      )
     case _ if e.resolved && holdsTime(e.dataType) =>
       refuse(NotPure, TextCheck.noDates, at)
     case _ =>
@@ -71,6 +78,14 @@ private[policy] object AnalysedCheck {
     case map: MapType       => holdsTime(map.keyType) || holdsTime(map.valueType)
     case struct: StructType => struct.fields.exists(f => holdsTime(f.dataType))
     case other => other.typeName.startsWith("date") || other.typeName.startsWith("time")
+  }
+
+  /** Whether decimals are read where their exponents are not seen: 1e-99999999 takes hours to round. */
+  private def readsDecimals(e: Expression): Boolean = e match {
+    case c: Cast =>
+      !Looks.isText(c.child.dataType) && Looks.holds(c.child.dataType)(Looks.isText) &&
+      Looks.holds(c.dataType)(_.isInstanceOf[DecimalType])
+    case other => Looks.holds(other.dataType)(_.isInstanceOf[DecimalType])
   }
 
   private def isFixedSize(dataType: DataType): Boolean = dataType match {

@@ -4,46 +4,33 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.aqepilot.policy.Refusal
-import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, Literal}
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.types.StringType
 
-/** The SQL function `aqepilot_bytes('64MB')`: a size in Spark's notation as a bigint of bytes.
-  *
-  * It becomes a plain literal at analysis, so that no class of ours is in any plan and executors
-  * need no jar.
+/** The SQL function `aqepilot_bytes('64MB')`: a size in Spark's notation as a bigint of bytes, a plain literal.
   *
   * Source: Spark's `JavaUtils.byteStringAsBytes`, which reads sizes in Spark's settings.
   */
-object AqePilotBytes {
-  val name = "aqepilot_bytes"
+object AqePilotBytes
+    extends ScalarFunction(
+      "aqepilot_bytes",
+      "_FUNC_(size) - Returns a size such as '64MB' as a number of bytes.",
+      """
+      |    Arguments:
+      |      * size - a constant string: a whole number and a unit (b, k, m, g, t, p)
+    """.stripMargin,
+      """
+      |    Examples:
+      |      > SELECT _FUNC_('64MB');
+      |       67108864
+    """.stripMargin
+    ) {
 
   private val Allowed =
     "Write a whole number and a unit in quotes: '64MB', '1g', '512k' (b, k, m, g, t, p; " +
       "powers of 1024; no unit means bytes)."
 
-  def info: ExpressionInfo = new ExpressionInfo(
-    getClass.getName.stripSuffix("$"),
-    null,
-    name,
-    "_FUNC_(size) - Returns a size such as '64MB' as a number of bytes.",
-    """
-      |    Arguments:
-      |      * size - a constant string: a whole number and a unit (b, k, m, g, t, p)
-    """.stripMargin,
-    """
-      |    Examples:
-      |      > SELECT _FUNC_('64MB');
-      |       67108864
-    """.stripMargin,
-    "",
-    "misc_funcs",
-    "0.1.0",
-    "",
-    "built-in"
-  )
-
-  /** @throws org.apache.spark.sql.AnalysisException for other arguments, with what is allowed */
-  def build(args: Seq[Expression]): Expression = args match {
+  override def build(args: Seq[Expression]): Expression = args match {
     case Seq(size) if size.resolved && size.foldable && size.dataType.isInstanceOf[StringType] =>
       val value = size.eval()
       if (value == null) refuse(size, "NULL is no size.") else Literal(parse(size, value.toString))

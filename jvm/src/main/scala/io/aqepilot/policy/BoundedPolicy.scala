@@ -11,6 +11,7 @@ final class BoundedPolicy(policy: CompiledPolicy, breaker: Breaker) extends Comp
   override def text: String = policy.text
   override def answer: DataType = policy.answer
   override def code: Option[String] = policy.code
+  override def references(path: String): Boolean = policy.references(path)
 
   override def eval(facts: InternalRow): Either[EvaluationFailure, Any] =
     if (!breaker.admits())

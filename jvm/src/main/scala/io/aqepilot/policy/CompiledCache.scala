@@ -14,7 +14,9 @@ final private[policy] class CompiledCache(maxEntries: Int, maxTextBytes: Long) {
   private val entries = new LinkedHashMap[Key, Outcome](16, 0.75f, true)
   private var textBytes = 0L
 
-  /** Compiles outside the lock: two threads may do the same work once, and share the first's. */
+  /** Compiles outside the lock: two threads may do the same work once, and share the first's. What was not tried is not
+    * kept.
+    */
   def getOrElseUpdate(key: Key)(compile: => Outcome): Outcome = {
     val known = synchronized(entries.get(key))
     if (known != null) known
@@ -23,6 +25,7 @@ final private[policy] class CompiledCache(maxEntries: Int, maxTextBytes: Long) {
       synchronized {
         val first = entries.get(key)
         if (first != null) first
+        else if (made.swap.exists(_.isPassing)) made
         else {
           entries.put(key, made)
           textBytes += key.bytes

@@ -38,6 +38,9 @@ trait CompiledPolicy {
   /** What its revision is told by besides its text: a hash of the code that the text names. */
   def code: Option[String]
 
+  /** Whether an answer may depend on a fact (`side.bytes_by_partition_id`), or on one of those that a struct holds. */
+  def references(path: String): Boolean = true
+
   /** Answers for one row of facts, never by throwing, except for InterruptedException and what a [[FactFault]]
     * carries.
     *
@@ -102,7 +105,7 @@ final class SqlPolicy private (
   /** Whether a fact (`side.bytes_by_partition_id`), or the struct that holds it, is read. A struct
     * (`side`) is read when any of its facts is.
     */
-  def references(path: String): Boolean =
+  override def references(path: String): Boolean =
     reads.exists(read =>
       read == path || path.startsWith(read + ".") || read.startsWith(path + ".")
     )

@@ -2,7 +2,7 @@ package io.aqepilot.policy
 
 import java.util.Locale
 
-import org.apache.spark.sql.catalyst.QueryPlanningTracker
+import org.apache.spark.sql.catalyst.{FunctionIdentifier, QueryPlanningTracker}
 import org.apache.spark.sql.catalyst.analysis.{
   Analyzer,
   EmptyTableFunctionRegistry,
@@ -40,6 +40,9 @@ private[policy] object FixedSemantics {
 
   private val functions = FunctionRegistry.builtin.clone()
 
+  private val identifiers: Map[String, FunctionIdentifier] =
+    functions.listFunction().map(id => id.funcName -> id).toMap
+
   // Groups by Spark's own documentation of its functions.
   private val groups: Map[String, String] = functions
     .listFunction()
@@ -58,6 +61,10 @@ private[policy] object FixedSemantics {
 
   /** None when this Spark has no such built-in function. */
   def groupOf(function: String): Option[String] = groups.get(function.toLowerCase(Locale.ROOT))
+
+  /** A call of a built-in function. */
+  def built(function: String, arguments: Seq[Expression]): Expression =
+    functions.lookupFunction(identifiers(function), arguments)
 
   def parse(text: String): Expression = {
     SharedExpressions.makeFor(text)

@@ -4,9 +4,6 @@ import java.lang.management.ManagementFactory
 
 import scala.util.control.NoStackTrace
 
-import org.apache.spark.sql.catalyst.util.{ArrayData, MapData}
-import org.apache.spark.unsafe.types.UTF8String
-
 import io.aqepilot.decision.Reason
 
 /** What an ask may still cost on this thread: processor time, so that a busy machine takes nothing from it. */
@@ -62,78 +59,95 @@ final private[policy] class Meter extends Serializable {
 
   @transient private var end = 0L
   @transient private var bytes = 0L
-  @transient private var steps = 0
+  @transient private var unlooked = 0L
 
   def start(): Unit = {
     end = AskBudget.end()
     bytes = 0L
-    steps = 0
+    unlooked = 0L
   }
 
   /** One more part is evaluated, or some hundred characters are looked at. */
-  def step(): Unit = {
-    steps += 1
-    if ((steps & StepsUnlooked) == 0) look()
-  }
+  def step(): Unit = work(StepWork)
 
   /** A part gave this value.
     *
     * @throws TooCostly
     */
   def charge(value: Any): Unit = {
-    val size = sizeOf(value)
-    if (size > MaxValueBytes) tooLarge(s"a value of $size bytes", MaxValueBytes)
-    bytes += size
-    if (bytes > MaxBytes) tooLarge(s"values of $bytes bytes", MaxBytes)
-    if (size > LargeBytes) look()
+    val size = ValueSize.of(value, MaxValueBytes)
+    if (size > MaxValueBytes) tooLarge("a value", MaxValueBytes)
+    hold(size)
+    work(size / BytesOfWork)
   }
 
-  /** Two values are compared part by part. */
-  def compare(one: Any, other: Any): Unit =
-    if (parts(one) * parts(other) > MaxComparisons)
-      throw new TooCostly(
-        Reason.EvaluationDeadline,
-        s"It compares each of ${parts(one)} parts with each of ${parts(other)}."
-      )
+  /** Something of this size is made, and kept for a while.
+    *
+    * @throws TooCostly
+    */
+  def hold(size: Long): Unit = {
+    bytes += size
+    if (bytes > MaxBytes) tooLarge("values", MaxBytes)
+  }
 
-  private def look(): Unit =
-    if (AskBudget.now() > end)
-      throw new TooCostly(
-        Reason.EvaluationDeadline,
-        "It takes longer than spark.aqepilot.ask.deadline allows."
-      )
-    else if (Thread.currentThread().isInterrupted)
-      throw new TooCostly(Reason.EvaluationFailed, "The query's thread was interrupted.")
+  /** A function has been given another argument.
+    *
+    * @param all
+    *   bytes of its arguments so far
+    * @throws TooCostly
+    */
+  def give(size: Long, all: Long): Unit = {
+    if (all > MaxArgumentBytes) tooLarge("the arguments of one function", MaxArgumentBytes)
+    work(size / BytesOfWork)
+  }
 
-  private def tooLarge(what: String, allowed: Long) =
+  /** Each part of one value is compared with each of another.
+    *
+    * @throws TooCostly
+    */
+  def compare(one: Long, other: Long): Unit =
+    if (one.toDouble * other > MaxComparisons)
+      tooSlow(s"It compares each of $one parts with each of $other.")
+    else work(one * other / ComparisonsOfWork)
+
+  /** @throws TooCostly */
+  def tooSlow(message: String): Nothing = throw new TooCostly(Reason.EvaluationDeadline, message)
+
+  /** @throws TooCostly */
+  def tooLarge(what: String, allowed: Long = MaxValueBytes): Nothing =
     throw new TooCostly(
       Reason.EvaluationTooLarge,
-      s"It takes too much memory: $what, where $allowed are allowed."
+      s"It takes too much memory: $what of more than the $allowed bytes that are allowed."
     )
+
+  private def work(units: Long): Unit = {
+    unlooked += units
+    if (unlooked >= WorkUnlooked) {
+      unlooked = 0
+      look()
+    }
+  }
+
+  private def look(): Unit =
+    if (AskBudget.now() > end) tooSlow("It takes longer than spark.aqepilot.ask.deadline allows.")
+    else if (Thread.currentThread().isInterrupted)
+      throw new TooCostly(Reason.EvaluationFailed, "The query's thread was interrupted.")
 }
 
 private[policy] object Meter {
-  private val StepsUnlooked = 255
-  private val LargeBytes = 64L << 10
+  // A unit is a few nanoseconds. To look at the clock takes longer than a step.
+  private val WorkUnlooked = 4096L
+  private val StepWork = 16L
+  private val BytesOfWork = 16L
+  private val ComparisonsOfWork = 4L
   private val MaxComparisons = 4L << 20
 
   /** Of one value: an array of a million longs has 8 MiB. */
   val MaxValueBytes: Long = 16L << 20
 
+  /** Of the arguments of one function, which makes something of them in one go. */
+  val MaxArgumentBytes: Long = 2 * MaxValueBytes
+
   /** Of all values of an evaluation. */
   val MaxBytes: Long = 128L << 20
-
-  private def sizeOf(value: Any): Long = value match {
-    case s: UTF8String  => s.numBytes.toLong
-    case a: ArrayData   => a.numElements() * 8L
-    case m: MapData     => m.numElements() * 16L
-    case b: Array[Byte] => b.length.toLong
-    case _              => 0L
-  }
-
-  private def parts(value: Any): Long = value match {
-    case s: UTF8String => s.numBytes.toLong
-    case a: ArrayData  => a.numElements().toLong
-    case _             => 1L
-  }
 }

@@ -59,12 +59,27 @@ object PolicyCompiler {
   def compile(text: String, point: DecisionPoint): Either[PolicyError, SqlPolicy] =
     compile(text, point.facts, point.answer +: point.alternative.toSeq: _*)
 
+  /** The same as an expression of Spark's own over rows of facts, for a query over many.
+    *
+    * @return
+    *   bound to the fields of a facts row by their places; errors are thrown by it
+    */
+  def bound(text: String, facts: StructType, answers: DataType*): Either[PolicyError, Expression] =
+    sizeError(text).toLeft(()).flatMap { _ =>
+      CompileThread.run(orError(bind(text, facts, answers).expression))
+    }
+
   private def uncached(
       text: String,
       facts: StructType,
       answers: Seq[DataType]
-  ): Either[PolicyError, SqlPolicy] =
-    try FixedSemantics.under(Right(bind(text, facts, answers)))
+  ): Either[PolicyError, SqlPolicy] = orError {
+    val made = bind(text, facts, answers)
+    SqlPolicy(text, made.answer, made.expression, made.reads)
+  }
+
+  private def orError[T](body: => T): Either[PolicyError, T] =
+    try FixedSemantics.under(Right(body))
     catch {
       case e: Refused                               => Left(e.error)
       case e: Throwable if TooCostly.in(e).nonEmpty =>
@@ -86,10 +101,15 @@ object PolicyCompiler {
         Left(error(InternalError, s"${e.getClass.getSimpleName}: ${ErrorText.of(e)}"))
     }
 
-  private def bind(text: String, facts: StructType, answers: Seq[DataType]): SqlPolicy = {
+  /** @param reads the fact paths that the optimised expression reads */
+  final private case class Bound(answer: DataType, expression: Expression, reads: Seq[String])
+
+  private def bind(text: String, facts: StructType, answers: Seq[DataType]): Bound = {
     TextNesting.check(text)
     val parsed = FixedSemantics.parse(text)
     ExpressionSize.check(parsed)
+    WrittenOut.check(parsed)
+    TypeSize.check(parsed)
     val checked = StructAnswer(new TextCheck(facts)(parsed), answers.head)
     val relation = FixedSemantics.relation(facts)
     val analysed = {
@@ -109,7 +129,7 @@ object PolicyCompiler {
       val message = s"'${part.prettyName}' cannot be evaluated on one row of facts."
       refuse(InvalidExpression, message, part.origin)
     }
-    SqlPolicy(text, answer, bound, FactPaths.readBy(optimised))
+    Bound(answer, bound, FactPaths.readBy(optimised))
   }
 
   /** The one expression of a chain of projections over the facts; Spark 4 puts what is used twice

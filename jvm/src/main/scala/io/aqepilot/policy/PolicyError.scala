@@ -16,12 +16,17 @@ final case class PolicyError(
     line: Option[Int],
     column: Option[Int],
     suggestions: Seq[String]
-)
+) {
+
+  /** Whether the same text may be good in a moment. */
+  def isPassing: Boolean = code == PolicyError.CompilerBusy
+}
 
 object PolicyError {
   val Empty = "EMPTY"
   val TooLong = "TOO_LONG"
   val TooComplex = "TOO_COMPLEX"
+  val CompilerBusy = "COMPILER_BUSY"
   val Syntax = "SYNTAX"
   val UnknownFact = "UNKNOWN_FACT"
   val UnknownField = "UNKNOWN_FIELD"
@@ -42,6 +47,7 @@ object PolicyError {
     Empty -> "the text holds no expression",
     TooLong -> "the text is longer than 1 MiB of UTF-8",
     TooComplex -> "the text is nested too deeply, has too many parts or takes too long",
+    CompilerBusy -> "other texts are being compiled; the text is tried again",
     Syntax -> "Spark's parser cannot read the text",
     UnknownFact -> "a name is not among the facts of this decision point",
     UnknownField -> "a named_struct names a field that decisions at this point do not have",

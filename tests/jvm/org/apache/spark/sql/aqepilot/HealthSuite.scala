@@ -1,9 +1,10 @@
 package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.types.{DataType, StringType, StructType}
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.aqepilot.decision.{DecisionPoints, Need}
+import io.aqepilot.decision._
 
 class HealthSuite extends AnyFunSuite {
 
@@ -31,6 +32,28 @@ class HealthSuite extends AnyFunSuite {
         Seq(Need("org.apache.spark.Gone"), Need("java.lang.String", Some("gone")))
       ) ===
         Seq("org.apache.spark.Gone", "java.lang.String.gone")
+    )
+  }
+
+  test(
+    "a point that comes to what this Spark lacks is off from then on, and after no other fault"
+  ) {
+    val point = new DecisionPoint {
+      override val name = "tried"
+      override val (builtIn, summary, asked, answerMeaning) = ("", "", "", "")
+      override val facts: StructType = StructType(Nil)
+      override val answer: DataType = StringType
+      override val needs: Seq[Need] = Nil
+      override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict =
+        Verdict(None, Reason.NullAnswer)
+    }
+    Health.after(new IllegalStateException("why"), point)
+    assert(Health.isLive(point))
+    Health.after(new NoSuchMethodError("gone"), point)
+    assert(!Health.isLive(point))
+    assert(
+      Health.reasonOff(point) ===
+        Some(s"this Spark ($SPARK_VERSION) does not fit: NoSuchMethodError: gone")
     )
   }
 }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.DynamicJoinSelectionPoint
+import io.aqepilot.policy.PolicyError
 import org.scalatest.funsuite.AnyFunSuite
 
 class PolicySetSuite extends AnyFunSuite {
@@ -28,5 +29,37 @@ class PolicySetSuite extends AnyFunSuite {
     assert(PolicySet.of(changing).at(DynamicJoinSelectionPoint).isEmpty)
     assert(PolicySet.of(changing).at(DynamicJoinSelectionPoint).size === 1)
     assert(PolicySet.of(set(new SQLConf, "off")).at(DynamicJoinSelectionPoint).isEmpty)
+  }
+
+  test("of a text that is too long its beginning is kept, and it is refused as before") {
+    val conf = set(new SQLConf, "enforce")
+    conf.setConfString("spark.aqepilot.policy.race.skew_join", "'" + "x" * 20000000 + "'")
+    val policies = PolicySet.of(conf).policies
+    assert(policies.map(_.text.length).max < 1100000)
+    assert(policies.flatMap(_.error).map(_.code) === Seq(PolicyError.TooLong))
+  }
+
+  test("policies without an end are not asked, and say so") {
+    val many = set(new SQLConf, "enforce")
+    many.setConfString(AqePilotConf.Policies.key, (1 to 5000).map("p" + _).mkString(","))
+    val long = set(new SQLConf, "enforce")
+    val names = (1 to 9).map("p" + _)
+    long.setConfString(AqePilotConf.Policies.key, names.mkString(","))
+    names.foreach(n => long.setConfString(s"spark.aqepilot.policy.$n.skew_join", "x" * 1000000))
+    Seq(many, long).foreach { conf =>
+      val told = PolicySet.of(conf)
+      assert(told.policies.isEmpty)
+      assert(told.problems.map(_.code) === Seq("POLICY_TEXT_INVALID"))
+    }
+  }
+
+  test("keys are kept as far as their weight goes") {
+    val kept = Recent.weighed[String, Int](3, 10)(_.length.toLong)
+    Seq("aaaa", "bbbb", "aaaa", "cccc").zipWithIndex.foreach { case (k, i) => kept.put(k, i) }
+    assert(kept.keySet.toArray.toSeq === Seq("aaaa", "cccc"))
+    kept.put("x" * 11, 0)
+    assert(kept.isEmpty)
+    Seq("a", "b", "c", "d").foreach(kept.put(_, 0))
+    assert(kept.size === 3)
   }
 }

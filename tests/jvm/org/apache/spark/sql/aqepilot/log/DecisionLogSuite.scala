@@ -66,7 +66,7 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   implicit private class Deciding(log: DecisionLog) {
     def decide(e: AqePilotDecision, facts: String = "{}"): Unit =
-      log.decided(Seq(e), _ => Some(facts))
+      log.decided(Seq(e), (_, _) => Some(facts))
   }
 
   private def events[T <: SparkListenerEvent](kind: Class[T]): Seq[T] = {
@@ -161,7 +161,7 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     val written = new AtomicInteger
     for (execution <- Seq(Some(1L), Some(2L), None); i <- 1 to 3) {
       val decision = this.decision(i, execution).copy(factsId = "same")
-      log.decided(Seq(decision), { _ => written.incrementAndGet(); Some("{\"a\":1}") })
+      log.decided(Seq(decision), { (_, _) => written.incrementAndGet(); Some("{\"a\":1}") })
     }
     assert(decided.map(_.facts.isDefined) == Seq.fill(3)(Seq(true, false, false)).flatten)
     assert(log.decisions(None).forall(_._1.facts.contains("{\"a\":1}")))

@@ -193,6 +193,9 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
     spark.sql("SELECT * FROM aqepilot_decide('shuffle_partitions', '7', '{}')").collect()
     val decided = spark.sql("SELECT point, policy, reason FROM aqepilot_decisions()").collect()
+    // A context that stops takes these from all threads, in the middle of a hook if it comes to that.
+    spark.sparkContext.listenerBus.waitUntilEmpty()
+    SparkSession.clearDefaultSession()
     spark.stop()
 
     assert(changed.toArray.distinct.toSeq === Nil)

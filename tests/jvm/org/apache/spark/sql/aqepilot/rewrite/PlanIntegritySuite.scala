@@ -48,7 +48,7 @@ class PlanIntegritySuite extends AnyFunSuite {
   test("another order of the same passes") {
     assert(faultOf(reordered) === None)
     Seq(Seq(0, 1, 2), Seq(2, 1, 0), Seq(1, 2, 0), Seq(0, 2, 1)).foreach { order =>
-      val plan = chain.joined(order, JoinHint.NONE, (_, _) => ())
+      val plan = chain.joined(order, (_, _) => ())
       assert(faultOf(Project(top.output, plan)) === None, order)
     }
   }
@@ -122,7 +122,6 @@ class PlanIntegritySuite extends AnyFunSuite {
       top.output,
       chain.joined(
         Seq(2, 1, 0),
-        JoinHint.NONE,
         (j, _) => j.setTagValue(ReorderJoins.tag, Array(1L, 0L))
       )
     )

@@ -8,7 +8,8 @@ import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.aqepilot.{Mode => PolicyMode}
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{DecisionPoints, HashTable, Problem}
+import io.aqepilot.decision.{DecisionPoints, HashTable, Problem, RunIdentity}
+import io.aqepilot.log.LoggedFacts
 import io.aqepilot.policy.NearestNames
 
 /** A setting with a fixed name.
@@ -81,6 +82,86 @@ object AqePilotConf {
     "Whether a submitted policy that is wrong fails the application at its start, instead of being " +
       "switched off with a warning.",
     oneOf("true", "false")
+  )
+
+  private def text(value: String): Option[String] =
+    if (value.trim.nonEmpty) None else Some("it is empty")
+
+  val Job: Setting = Setting(
+    RunIdentity.JobKey,
+    "text",
+    None,
+    "any",
+    "Name of the job that runs, the same on each day. Unset: what the scheduler says, else spark.app.name.",
+    text
+  )
+
+  val Run: Setting = Setting(
+    RunIdentity.RunKey,
+    "text",
+    None,
+    "any",
+    "Id of this run of the job, the same when it is tried again. Unset: what the scheduler says, else the " +
+      "application's id.",
+    text
+  )
+
+  val Attempt: Setting = Setting(
+    RunIdentity.AttemptKey,
+    "number",
+    None,
+    "submitted",
+    "How many times this run has been started, this time included. Unset: the larger of " +
+      s"${RunIdentity.AppAttemptKey} (YARN) and ${RunIdentity.AirflowTry} (Airflow).",
+    count(1000000)
+  )
+
+  val OnRetry: Setting = Setting(
+    Prefix + "on_retry",
+    PolicyMode.words.mkString(" | "),
+    Some("off"),
+    "submitted",
+    "The most that any policy may do in a run that has been started more than once.",
+    oneOf(PolicyMode.words: _*)
+  )
+
+  val SessionPolicies: Setting = Setting(
+    Prefix + "session_policies",
+    "deny | shadow | allow",
+    Some("allow"),
+    "submitted",
+    "What policies may do that a session brings by SQL, JDBC, Spark Connect or its own code: nothing, ask and record, " +
+      "or decide. A policy is the session's where its text or its `when` is not the submitted one, or the submitted " +
+      "spark.aqepilot.policies does not name it; and with deny or shadow no session raises a submitted mode.",
+    oneOf("deny", "shadow", "allow")
+  )
+
+  val Control: Setting = Setting(
+    Prefix + "control",
+    "path",
+    None,
+    "submitted",
+    "The control file, on any file system that Hadoop knows: it lowers policies' modes in all applications that read " +
+      "it. `aqepilot control` writes it.",
+    text
+  )
+
+  val ControlRefresh: Setting = Setting(
+    Prefix + "control.refresh",
+    "time",
+    Some("30s"),
+    "submitted",
+    "How long after a reading of the control file the next one begins.",
+    seconds("1s")
+  )
+
+  val ControlUnreachable: Setting = Setting(
+    Prefix + "control.unreachable",
+    PolicyMode.words.mkString(" | "),
+    Some("shadow"),
+    "submitted",
+    "The most that any policy may do until the control file has been read for the first time.",
+    oneOf(PolicyMode.words: _*)
   )
 
   val MaxBroadcastBytes: Setting = Setting(
@@ -157,6 +238,16 @@ object AqePilotConf {
     "submitted",
     "Whether aqepilot_decisions() shows every session's decisions instead of the caller's own.",
     oneOf("true", "false")
+  )
+
+  val LogFacts: Setting = Setting(
+    Prefix + "log.facts",
+    LoggedFacts.words.mkString(" | "),
+    Some(LoggedFacts.Full.name),
+    "submitted",
+    "How much of a decision's facts Spark's event log gets: all, all but arrays of numbers, which grow with the " +
+      "partitions of a shuffle, or nothing. aqepilot_decisions() has all of them.",
+    oneOf(LoggedFacts.words: _*)
   )
 
   private def seconds(least: String)(value: String): Option[String] =
@@ -247,6 +338,14 @@ object AqePilotConf {
     Policies,
     Mode,
     Strict,
+    Job,
+    Run,
+    Attempt,
+    OnRetry,
+    SessionPolicies,
+    Control,
+    ControlRefresh,
+    ControlUnreachable,
     MaxBroadcastBytes,
     MaxHashBuildBytes,
     Growth,
@@ -254,6 +353,7 @@ object AqePilotConf {
     MaxCrossProducts,
     RingBytes,
     AllSessions,
+    LogFacts,
     AskDeadline,
     BreakerFailures,
     BreakerTime,
@@ -296,13 +396,16 @@ object AqePilotConf {
       builder
         .doc(setting.meaning)
         .stringConf
-        .checkValue(
-          v => setting.problem(v).isEmpty || submitted(setting.key).contains(v),
-          s"Allowed: ${setting.valueType}."
-        )
+        .checkValue(isAllowed(setting, _), s"Allowed: ${setting.valueType}.")
         .createOptional
     }
   }
+
+  /** Spark asks when it makes a session, too. */
+  private def isAllowed(setting: Setting, value: String): Boolean =
+    FailOpen("settings", true) {
+      setting.problem(value).isEmpty || submitted(setting.key).contains(value)
+    }
 
   /** The value in the application's own configuration (`spark-submit --conf`, spark-defaults.conf). */
   def submitted(key: String): Option[String] =
@@ -341,6 +444,7 @@ object AqePilotConf {
         val code = if (s == Mode) Problem.ModeInvalid else Problem.SettingInvalid
         val instead =
           if (s == Mode) "it counts as off"
+          else if (s == SessionPolicies) "it counts as deny"
           else s.default.fold("it counts as not set")(d => s"$d holds")
         Problem(code, s"${s.key}: $what; $instead")
       }

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot
 
+import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.facts.{LazyRow, QueryFacts}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
@@ -17,7 +18,7 @@ final case class PolicyAnswer(policy: NamedPolicy, value: Either[EvaluationFailu
   * @param verdicts
   *   each policy's answer and what is made of it, in the order of asking
   * @param micros
-  *   time for the facts that were read and the answers
+  *   time for all these facts and the answers
   */
 final case class Asked(
     facts: InternalRow,
@@ -42,6 +43,8 @@ object Asking {
     *   how a policy comes to an answer, where that takes more than these facts
     * @param judge
     *   what is made of an answer, where that takes more
+    * @param begun
+    *   when the first fact was computed, by `System.nanoTime`, where that was before
     * @param facts
     *   the point's facts row, whose first field is `query`; computed when read
     */
@@ -51,14 +54,16 @@ object Asking {
       point: DecisionPoint,
       executionId: Option[Long],
       answer: (CompiledPolicy, LazyRow) => Either[EvaluationFailure, Any] = _.eval(_),
-      judge: Option[(Any, FactsRow, Guards) => Verdict] = None
+      judge: Option[(Any, FactsRow, Guards) => Verdict] = None,
+      begun: Long = System.nanoTime()
   )(facts: => LazyRow): Asked =
     unwrapping {
-      QueryFacts.fingerprint(executionId) // once for a query, before any policy is asked
-      val start = System.nanoTime()
+      val sc = session.sparkContext
+      val fingerprint =
+        QueryFacts.fingerprint(executionId) // once for a query, before any policy is asked
       val row = facts
-      val guards = Guardrails.of(session.sessionState.conf, session.sparkContext)
-      val answers = AskBudget.within(deadline)(ask(set, point, row, answer))
+      lazy val guards = Guardrails.of(session.sessionState.conf, sc)
+      val answers = AskBudget.within(deadline.of(sc))(ask(set.at(point, fingerprint), row, answer))
       val verdicts = answers.map { given =>
         given -> (given.value match {
           case Left(failure) => Verdict(None, failure.reason, Some(failure.message))
@@ -66,12 +71,14 @@ object Asking {
             judge.getOrElse(point.judge _)(value, new FactsRow(point.facts, row), guards)
         })
       }
-      val micros = (System.nanoTime() - start) / 1e3
-      Asked(row.copy(), verdicts, micros)
+      val all = row.copy()
+      Asked(all, verdicts, (System.nanoTime() - begun) / 1e3)
     }
 
-  private def deadline: Long =
+  /** In nanoseconds. */
+  private val deadline = new PerApplication(_ =>
     AqePilotConf.toMillis(AqePilotConf.inForce(AqePilotConf.AskDeadline)) * 1000 * 1000
+  )
 
   /** Who recovers from a fault sees the fault itself, and tells its kind. */
   private def unwrapping[T](body: => T): T =
@@ -82,13 +89,12 @@ object Asking {
     *   every answer that was not null, in order; the last is the one to apply if it enforces and did not fail
     */
   private def ask(
-      set: PolicySet,
-      point: DecisionPoint,
+      policies: Seq[NamedPolicy],
       facts: LazyRow,
       answer: (CompiledPolicy, LazyRow) => Either[EvaluationFailure, Any]
   ): Seq[PolicyAnswer] = {
     val answers = Seq.newBuilder[PolicyAnswer]
-    val rest = set.at(point).iterator
+    val rest = policies.iterator
     var decided = false
     while (!decided && rest.hasNext) {
       val policy = rest.next()

@@ -21,11 +21,9 @@ object Guardrails {
   private val ReservedBytes = 300L << 20
 
   def of(conf: SQLConf, sc: SparkContext): Guards =
-    ofApplications
-      .computeIfAbsent(sc.applicationId, _ => new BySettings[Guards])
-      .of(conf)(read(_, sc))
+    known.of(sc).of(conf)(read(_, sc))
 
-  private val ofApplications = Recent.map[String, BySettings[Guards]](4)
+  private val known = new PerApplication(_ => new BySettings[Guards])
 
   private def read(conf: SQLConf, sc: SparkContext): Guards = {
     val growth = math.max(

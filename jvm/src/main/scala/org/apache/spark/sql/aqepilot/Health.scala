@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot
 
 import java.util.Properties
+import java.util.concurrent.ConcurrentHashMap
 
 import scala.util.Try
 
@@ -11,7 +12,8 @@ import io.aqepilot.decision.{DecisionPoint, DecisionPoints, Need, Problem}
 /** What this jar was built for, from the resource that the build writes into it. */
 final case class Build(version: String, sparkMinor: String, sparkBuiltFor: String, scala: String)
 
-/** Whether this jar and the running Spark fit, found out once when the extension loads.
+/** Whether this jar and the running Spark fit, found out when the extension loads, and where something that was
+  * not looked for cannot be linked.
   *
   * Vendors ship changed Sparks: a point whose needs are not met is off, and the rest lives.
   */
@@ -46,13 +48,16 @@ object Health {
   /** The minor of a Spark version, vendors' suffixes included: 3.5.6-amzn-1 gives 3.5. */
   def minorOf(version: String): String = version.split("[^0-9]+").take(2).mkString(".")
 
-  /** Why this jar is not the running Spark's; None when it is. */
+  /** The version of the running Spark; empty where it does not tell. */
+  lazy val sparkVersion: String = FailOpen("health", "")(SPARK_VERSION)
+
+  /** Why this jar is not the running Spark's; None when it is, or nobody can tell. */
   lazy val wrongJar: Option[String] = {
-    val running = minorOf(SPARK_VERSION)
-    if (build.sparkMinor == "unknown" || build.sparkMinor == running) None
+    val running = minorOf(sparkVersion)
+    if (Seq("unknown", running).contains(build.sparkMinor) || running.isEmpty) None
     else
       Some(
-        s"this jar was built for Spark ${build.sparkMinor} and Spark $SPARK_VERSION is running: take the " +
+        s"this jar was built for Spark ${build.sparkMinor} and Spark $sparkVersion is running: take the " +
           s"one that `aqepilot jar --spark $running` names"
       )
   }
@@ -64,19 +69,34 @@ object Health {
     wrongJar.orElse(unmet(point)).map(point.name -> _)
   }.toMap
 
-  /** Why a point is off in this Spark; None when it is live. */
-  def reasonOff(point: DecisionPoint): Option[String] = off.get(point.name)
+  /** Of points that came to what cannot be linked. */
+  private val unlinked = new ConcurrentHashMap[String, String]()
 
-  def isLive(point: DecisionPoint): Boolean = off.isEmpty || !off.contains(point.name)
+  /** Why a point is off in this Spark; None when it is live. */
+  def reasonOff(point: DecisionPoint): Option[String] =
+    off.get(point.name).orElse(Option(unlinked.get(point.name)))
+
+  def isLive(point: DecisionPoint): Boolean =
+    (off.isEmpty && unlinked.isEmpty) || reasonOff(point).isEmpty
+
+  /** Switches points off for the driver's life where their fault is that this Spark lacks something: the JVM links
+    * it no better the next time. Other faults change nothing.
+    */
+  def after(fault: Throwable, points: DecisionPoint*): Unit = fault match {
+    case e: LinkageError => points.foreach(p => unlinked.putIfAbsent(p.name, unfit(e)))
+    case _               =>
+  }
+
+  private def unfit(e: LinkageError): String =
+    s"this Spark ($sparkVersion) does not fit: ${FailOpen.short(e)}"
 
   private def unmet(point: DecisionPoint): Option[String] =
     try {
       val lacks = missing(point.needs)
       if (lacks.isEmpty) None
-      else Some(lacks.mkString(s"this Spark ($SPARK_VERSION) lacks ", ", ", ""))
+      else Some(lacks.mkString(s"this Spark ($sparkVersion) lacks ", ", ", ""))
     } catch {
-      case e: LinkageError =>
-        Some(s"this Spark ($SPARK_VERSION) does not fit: ${FailOpen.short(e)}")
+      case e: LinkageError => Some(unfit(e))
     }
 
   /** The needs that are not met, as class or class and method. */
@@ -104,10 +124,11 @@ object Health {
         )
     val points = wrongJar match {
       case Some(why) => Seq(Problem(Problem.WrongSparkJar, why))
-      case None      => off.toSeq.filter(p => set.policies.exists(_.point.name == p._1)).map {
-          case (p, why) =>
-            Problem(Problem.PointOff, s"$p is off: $why")
-        }
+      case None      =>
+        for {
+          point <- DecisionPoints.all if set.policies.exists(_.point == point)
+          why <- reasonOff(point)
+        } yield Problem(Problem.PointOff, s"${point.name} is off: $why")
     }
     twoJars ++ points
   }

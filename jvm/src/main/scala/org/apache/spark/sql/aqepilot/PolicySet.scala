@@ -3,6 +3,8 @@ package org.apache.spark.sql.aqepilot
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.aqepilot.control.Control
 import org.apache.spark.sql.aqepilot.python.Caller
 import org.apache.spark.sql.internal.SQLConf
 
@@ -30,7 +32,9 @@ object Mode {
 /** One policy at one decision point.
   *
   * @param source
-  *   `submitted` when the text is the application's own configuration, else `session`
+  *   `submitted` when name, text and `when` are the application's own configuration, else `session`
+  * @param limit
+  *   why its mode is less than the configuration says, if it is
   */
 final case class NamedPolicy(
     name: String,
@@ -41,8 +45,13 @@ final case class NamedPolicy(
     revision: String,
     source: String,
     compiled: Either[PolicyError, CompiledPolicy],
-    whenCompiled: Option[Either[PolicyError, CompiledPolicy]]
+    whenCompiled: Option[Either[PolicyError, CompiledPolicy]],
+    limit: Option[String] = None
 ) {
+
+  /** The same with no more than this mode. */
+  def within(most: Mode, why: String): NamedPolicy =
+    if (mode.rank <= most.rank) this else copy(mode = most, limit = Some(why))
 
   def error: Option[PolicyError] =
     compiled.left.toOption.orElse(whenCompiled.flatMap(_.left.toOption))
@@ -50,13 +59,28 @@ final case class NamedPolicy(
   def isLive: Boolean = error.isEmpty && mode != Mode.Off
 }
 
-/** The policies of a session, compiled; equal configuration texts share one instance. */
-final class PolicySet(val policies: Seq[NamedPolicy], val problems: Seq[Problem]) {
+/** The policies of a session, compiled; equal configuration texts share one instance.
+  *
+  * @param ofQuery
+  *   a policy within what is said of the query with this fingerprint; none where nothing is said of single queries
+  */
+final class PolicySet(
+    val policies: Seq[NamedPolicy],
+    val problems: Seq[Problem],
+    ofQuery: Option[(NamedPolicy, Option[String]) => NamedPolicy] = None
+) {
 
   private val live: Map[String, Seq[NamedPolicy]] = policies.filter(_.isLive).groupBy(_.point.name)
 
   /** Those to ask at a point, in order. */
   def at(point: DecisionPoint): Seq[NamedPolicy] = live.getOrElse(point.name, Nil)
+
+  /** Those to ask at a point about a query, in order. */
+  def at(point: DecisionPoint, fingerprint: => Option[String]): Seq[NamedPolicy] =
+    ofQuery.fold(at(point)) { within =>
+      val query = fingerprint
+      at(point).map(within(_, query)).filter(_.isLive)
+    }
 }
 
 object PolicySet {
@@ -65,30 +89,54 @@ object PolicySet {
 
   private val MaxSets = 256
 
-  private val cache = Recent.map[Seq[String], PolicySet](MaxSets)
+  private val MaxListedChars = 10000
+  private val MaxTextChars = 1 << 20
+  private val MaxChars = 8L << 20
 
-  /** The session's policies. Costs a few look-ups when none is named. */
+  private val cache =
+    Recent.weighed[Seq[String], PolicySet](MaxSets, 4 * MaxChars)(_.map(chars).sum)
+
+  /** The session's policies, as far as the control file lets them go. Costs a few look-ups when none is named. */
   def of(conf: SQLConf): PolicySet = {
+    val set = configured(conf)
+    if (set.policies.isEmpty) set else Control.limited(set, conf)
+  }
+
+  private def configured(conf: SQLConf): PolicySet = {
     val listed = conf.getConfString(AqePilotConf.Policies.key, "")
     if (listed.isEmpty) empty
+    else if (listed.length > MaxListedChars)
+      tooMuch(s"${AqePilotConf.Policies.key} has more than $MaxListedChars characters")
     else {
       val names = AqePilotConf.splitNames(listed)
       val keys = AqePilotConf.Mode.key +: names.flatMap(keysOf)
-      val values = keys.map(conf.getConfString(_, null))
-      val token = AqePilotConf.get(conf, AqePilotConf.PythonToken)
-      val texts = listed +: PolicyTexts.version(values, token) +: values
+      // A text that is too long is told by its beginning, and not kept.
+      val values = keys.map(key => conf.getConfString(key, null)).map { text =>
+        if (chars(text) > MaxTextChars) text.take(MaxTextChars + 1) else text
+      }
+      lazy val token = AqePilotConf.get(conf, AqePilotConf.PythonToken)
+      val limit = SparkContext.getActive.flatMap(Runs.limit)
+      val app = SparkContext.getActive.fold("")(_.applicationId)
+      val texts = listed +: app +: limit.toString +: PolicyTexts.version(values, token) +: values
       val known = cache.get(texts)
       if (known != null) known
+      else if (values.map(chars).sum > MaxChars)
+        tooMuch(s"the policies' texts have more than $MaxChars characters altogether")
       else {
         // Of what was read just now: were a setting read again, another thread could have changed it meanwhile, and
         // a set with a mode would be kept for those who have set another.
         val read = keys.zip(values).filter(_._2 != null).toMap
-        val loaded = load(names, read.get, Caller(_, token, waits = false))
-        cache.put(texts, loaded)
+        val loaded = load(names, read.get, limit, Caller(_, token, waits = false))
+        if (!loaded.policies.exists(_.error.exists(_.isPassing))) cache.put(texts, loaded)
         loaded
       }
     }
   }
+
+  private def chars(text: String): Long = if (text == null) 0L else text.length.toLong
+
+  private def tooMuch(what: String) =
+    new PolicySet(Nil, Seq(Problem(Problem.PolicyTextInvalid, s"$what: no policy is asked.")))
 
   private val Submitted = "submitted"
 
@@ -108,49 +156,79 @@ object PolicySet {
       .mkString
 
   /** The named policies of the application's own configuration. Waits for Python functions to be loaded. */
-  def submitted(names: Seq[String], get: String => Option[String]): PolicySet =
-    load(names, get, Caller(_, None, waits = true))
+  def submitted(
+      names: Seq[String],
+      get: String => Option[String],
+      limit: Option[(Mode, String)]
+  ): PolicySet = load(names, get, limit, Caller(_, None, waits = true))
 
   /** Compiles the named policies out of a configuration.
     *
+    * @param limit
+    *   the most that any policy may do, whatever the configuration says, and why
     * @param caller
     *   by whether a text is submitted
     */
   private def load(
       names: Seq[String],
       get: String => Option[String],
+      limit: Option[(Mode, String)],
       caller: Boolean => Caller
   ): PolicySet = {
-    val most = get(AqePilotConf.Mode.key).map(Mode.of).getOrElse(Mode.Enforce)
+    val most = get(AqePilotConf.Mode.key).fold[Mode](Mode.Enforce)(Mode.of)
     val (policies, problems) = names.distinct.map { name =>
       def at(part: String) = get(AqePilotConf.PolicyPrefix + name + "." + part)
       val texts = DecisionPoints.all.flatMap(p => at(p.name).map(p -> _))
       val when = at("when")
       val modeWord = at("mode").getOrElse(Mode.Enforce.name)
       val policies = texts.map { case (point, text) =>
-        val from = source(name, point, text)
-        val compiled = PolicyTexts.compile(text, point, caller(from == Submitted))
-        NamedPolicy(
+        val isSubmitted = submittedPart(name, point.name).contains(text)
+        val compiled = PolicyTexts.compile(text, point, caller(isSubmitted))
+        val policy = NamedPolicy(
           name,
           point,
           text,
           when,
           Mode.of(modeWord).atMost(most),
           revision(text, when, compiled.toOption.flatMap(_.code)),
-          from,
+          if (isSubmitted && isListed(name) && submittedPart(name, "when") == when) Submitted
+          else "session",
           compiled,
           when.map(PolicyTexts.compileWhen)
         )
+        (limit ++ ofSessions(policy)).foldLeft(policy) { case (p, (mode, why)) =>
+          p.within(mode, why)
+        }
       }
       (policies, problemsOf(name, modeWord, policies))
     }.unzip
     new PolicySet(policies.flatten, problems.flatten)
   }
 
-  private def source(name: String, point: DecisionPoint, text: String): String =
-    if (AqePilotConf.submitted(s"${AqePilotConf.PolicyPrefix}$name.${point.name}").contains(text))
-      Submitted
-    else "session"
+  private def submittedPart(name: String, part: String): Option[String] =
+    AqePilotConf.submitted(s"${AqePilotConf.PolicyPrefix}$name.$part")
+
+  private def isListed(name: String): Boolean =
+    AqePilotConf.submitted(
+      AqePilotConf.Policies.key
+    ).exists(AqePilotConf.splitNames(_).contains(name))
+
+  /** The most that a policy may do where sessions may not bring their own, and why. */
+  private def ofSessions(policy: NamedPolicy): Option[(Mode, String)] = {
+    val said = AqePilotConf
+      .submitted(AqePilotConf.SessionPolicies.key)
+      .fold("allow")(_ => AqePilotConf.getSubmitted(AqePilotConf.SessionPolicies).getOrElse("deny"))
+    def submittedMode(key: String) = AqePilotConf.submitted(key).fold[Mode](Mode.Enforce)(Mode.of)
+    if (said == "allow") None
+    else {
+      val most =
+        if (policy.source != Submitted) { if (said == "shadow") Mode.Shadow else Mode.Off }
+        else
+          submittedMode(s"${AqePilotConf.PolicyPrefix}${policy.name}.mode")
+            .atMost(submittedMode(AqePilotConf.Mode.key))
+      Some((most, s"${AqePilotConf.SessionPolicies.key}=$said"))
+    }
+  }
 
   private def problemsOf(name: String, mode: String, policies: Seq[NamedPolicy]): Seq[Problem] = {
     val undefined =

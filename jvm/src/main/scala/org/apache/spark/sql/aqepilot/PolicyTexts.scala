@@ -39,9 +39,9 @@ object PolicyTexts {
   /** Beside the texts, what decides which functions they name, and whether those are loaded.
     *
     * @param token
-    *   of the session that has the texts
+    *   of the session that has the texts, looked up where one names a Python function
     */
-  def version(texts: Seq[String], token: Option[String]): String =
+  def version(texts: Seq[String], token: => Option[String]): String =
     if (!texts.exists(PythonText.is)) ""
     else {
       val app = org.apache.spark.SparkContext.getActive.fold("")(_.applicationId)

@@ -1,22 +1,63 @@
 package org.apache.spark.sql.aqepilot
 
+import java.lang.reflect.Modifier
+
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 
-/** The rules that Spark asks an extension for when it makes a session, which must not fail: where a vendor's Spark
-  * lacks what a rule is made of, a rule that does nothing stands for it.
+import io.aqepilot.decision.DecisionPoint
+
+/** A rule that Spark asks an extension for when it makes a session, which must not fail: where a vendor's Spark
+  * lacks the hook or what a rule is made of, a rule that does nothing stands for it.
+  *
+  * @param points
+  *   those that cannot do without it, and are off then
   */
-object Registered {
+final class Registered(points: Seq[DecisionPoint]) {
 
   def logical(rule: => Rule[LogicalPlan]): Rule[LogicalPlan] =
-    FailOpen[Rule[LogicalPlan]]("rule", NoLogicalRule)(rule)
+    orElse[Rule[LogicalPlan]](NoLogicalRule)(rule)
 
   def physical(rule: => Rule[SparkPlan]): Rule[SparkPlan] =
-    FailOpen[Rule[SparkPlan]]("rule", NoPhysicalRule)(rule)
+    orElse[Rule[SparkPlan]](NoPhysicalRule)(rule)
 
   def strategy(strategy: => SparkStrategy): SparkStrategy =
-    FailOpen[SparkStrategy]("strategy", NoStrategy)(strategy)
+    orElse[SparkStrategy](NoStrategy)(strategy)
+
+  private def orElse[T <: AnyRef](none: => T)(made: => T): T =
+    FailOpen.recover(Registered.named(points)) { fault =>
+      Health.after(fault, points: _*)
+      none
+    }(Registered.whole(made))
+}
+
+object Registered {
+
+  /** Registers for some points; nothing, where not even a rule that does nothing could stand in. */
+  def at(points: DecisionPoint*)(register: Registered => Unit): Unit =
+    FailOpen.recover(named(points))(Health.after(_, points: _*)) {
+      standIns
+      register(new Registered(points))
+    }
+
+  private def named(points: Seq[DecisionPoint]): String =
+    if (points.isEmpty) "rule" else points.map(_.name).mkString(", ")
+
+  private lazy val standIns: Unit =
+    Seq[AnyRef](NoLogicalRule, NoPhysicalRule, NoStrategy).foreach(whole(_))
+
+  /** What Spark may call.
+    *
+    * @throws java.lang.AbstractMethodError
+    *   in this Spark it has a method more
+    */
+  def whole[T <: AnyRef](made: T): T = {
+    made.getClass.getMethods.find(m => Modifier.isAbstract(m.getModifiers)).foreach { m =>
+      throw new AbstractMethodError(s"${made.getClass.getName} has no ${m.getName}")
+    }
+    made
+  }
 }
 
 private object NoLogicalRule extends Rule[LogicalPlan] {

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot
 
-import org.apache.spark.SPARK_VERSION
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.aqepilot.control.Control
 import org.apache.spark.sql.aqepilot.log.{DecisionLog, Redaction}
 import org.apache.spark.sql.aqepilot.python.{Caller, PythonOwner, PythonPolicy, PythonWorkers}
 import org.apache.spark.sql.aqepilot.rewrite.CostEvaluatorInstall
@@ -161,9 +162,11 @@ object SqlFunctions {
 
   val all: Seq[SqlFunction] = Seq(status, decisions, check, decide)
 
+  /** Whether each session is shown what concerns the others. */
+  private[aqepilot] def everyone: Boolean =
+    AqePilotConf.isTrue(AqePilotConf.getSubmitted(AqePilotConf.AllSessions))
+
   private def decisionRows: Seq[Seq[Any]] = Sessions.active.toSeq.flatMap { session =>
-    val everyone =
-      AqePilotConf.isTrue(AqePilotConf.getSubmitted(AqePilotConf.AllSessions))
     DecisionLog
       .get(session.sparkContext)
       .decisions(if (everyone) None else Some(session.sessionUUID))
@@ -232,7 +235,12 @@ private object Status {
     row("version", "aqepilot", Health.build.version),
     row("jar", "path", Health.jars.mkString(",")),
     row("spark", "built_for", Health.build.sparkBuiltFor, s"Scala ${Health.build.scala}"),
-    row("spark", "running", SPARK_VERSION, s"Scala ${scala.util.Properties.versionNumberString}")
+    row(
+      "spark",
+      "running",
+      Health.sparkVersion,
+      s"Scala ${scala.util.Properties.versionNumberString}"
+    )
   )
 
   /** Of a jar that was built for another Spark minor. */
@@ -241,32 +249,34 @@ private object Status {
       Health.problems(PolicySet.empty).map(p => row("problem", p.code, null, p.message))
 
   private def live: Seq[Seq[Any]] = {
-    val session = Sessions.active
-    val conf = SQLConf.get
-    val set = PolicySet.of(conf)
-    val problems =
-      Health.problems(set) ++ AqePilotConf.problems(conf.getAllConfs) ++ set.problems ++
-        session.toSeq.flatMap(s => Guardrails.problems(conf, s.sparkContext))
-    val mode = conf.getConfString(AqePilotConf.Mode.key, AqePilotConf.Mode.default.get)
-    versions ++ Seq(row("mode", "mode", Mode.of(mode).name)) ++
-      DecisionPoints.all.map { p =>
-        val off = Health.reasonOff(p).orElse(CostEvaluatorInstall.reasonOff(p, conf))
+    lazy val session = Sessions.active
+    lazy val conf = SQLConf.get
+    lazy val set = PolicySet.of(conf)
+    part("version")(versions) ++
+      part("mode") {
+        val mode = conf.getConfString(AqePilotConf.Mode.key, AqePilotConf.Mode.default.get)
+        Seq(row("mode", "mode", Mode.of(mode).name))
+      } ++
+      part("run")(session.toSeq.flatMap(s => run(conf, s.sparkContext))) ++
+      part("control")(session.flatMap(s => Control.of(s.sparkContext)).toSeq.flatMap(control)) ++
+      part("point")(DecisionPoints.all.map { p =>
+        val off = Health.reasonOff(p).orElse(reasonOffHere(p, conf))
         row(
           "point",
           p.name,
           if (off.isEmpty) "live" else "off",
           off.getOrElse("beside " + p.builtIn)
         )
-      } ++
-      set.policies.map(p =>
+      }) ++
+      part("policy")(set.policies.map(p =>
         row(
           "policy",
           s"${p.name}.${p.point.name}",
           if (p.error.isDefined) "error" else p.mode.name,
           detail(p)
         )
-      ) ++
-      AqePilotConf.settings.map { s =>
+      )) ++
+      part("setting")(AqePilotConf.settings.map { s =>
         val value = conf.getConfString(s.key, null)
         row(
           "setting",
@@ -274,35 +284,74 @@ private object Status {
           Option(value).orElse(s.default).orNull,
           if (value == null) "default" else "set"
         )
-      } ++
-      session.toSeq.flatMap { s =>
+      }) ++
+      part("guard")(session.toSeq.flatMap { s =>
         val guards = Guardrails.of(conf, s.sparkContext)
         Seq(
           row("guard", "max_broadcast_bytes", guards.maxBroadcastBytes.toString, "in force"),
           row("guard", "max_hash_build_bytes", guards.maxHashBuildBytes.toString, "in force"),
           row("guard", "growth", guards.growth.toString, "in force")
         )
-      } ++
-      python(conf, set) ++
-      problems.map(p => row("problem", p.code, null, p.message)) ++
-      session.toSeq.flatMap(s =>
+      }) ++
+      part("python")(python(conf, set)) ++
+      problems(Health.problems(set)) ++
+      problems(session.flatMap(s => Control.of(s.sparkContext)).toSeq.flatMap(_.problems)) ++
+      problems(AqePilotConf.problems(conf.getAllConfs)) ++
+      problems(set.problems) ++
+      problems(session.toSeq.flatMap(s => Guardrails.problems(conf, s.sparkContext))) ++
+      part("counter")(session.toSeq.flatMap(s =>
         DecisionLog.get(s.sparkContext).counters.map { case (name, count) =>
           row("counter", name, count.toString)
         }
-      )
+      ))
   }
+
+  private def run(conf: SQLConf, sc: SparkContext): Seq[Seq[Any]] = {
+    val found = Runs.of(conf, sc)
+    Seq(
+      row("run", "job", found.job.value, found.job.source),
+      row("run", "run", found.run.value, found.run.source),
+      row(
+        "run",
+        "attempt",
+        found.attempt.map(_.value.toString).orNull,
+        Runs.limit(sc).map(_._2).orElse(found.attempt.map(_.source)).orNull
+      )
+    )
+  }
+
+  private def control(c: Control): Seq[Seq[Any]] =
+    row("control", "file", c.path, c.problem.orNull) +:
+      row("control", "version", c.version.fold("unknown")(_.toString)) +:
+      row("control", "age_ms", c.age.fold("unknown")(_.toString)) +:
+      c.limits.rules.map(rule => row("control", "rule", rule.mode.name, rule.toString))
+
+  private def problems(found: => Seq[Problem]): Seq[Seq[Any]] =
+    part("problem")(found.map(p => row("problem", p.code, null, p.message)))
+
+  /** What a vendor's Spark lacks for some rows, it may have for the others. */
+  private def part(kind: String)(rows: => Seq[Seq[Any]]): Seq[Seq[Any]] =
+    FailOpen.recover("status") { e =>
+      Seq(row(kind, Reason.InternalError.code, null, FailOpen.short(e)))
+    }(rows)
+
+  private def reasonOffHere(p: DecisionPoint, conf: => SQLConf): Option[String] =
+    FailOpen.recover("status")(e => Option(FailOpen.short(e)))(
+      CostEvaluatorInstall.reasonOff(p, conf)
+    )
 
   /** The application's functions and the session's own. */
   private def python(conf: SQLConf, set: PolicySet): Seq[Seq[Any]] = {
-    val everyone = AqePilotConf.isTrue(AqePilotConf.getSubmitted(AqePilotConf.AllSessions))
     val named = set.policies.flatMap(_.compiled.toOption).collect { case p: PythonPolicy =>
       p.owner
     }
     val own = named ++ AqePilotConf.get(conf, AqePilotConf.PythonToken).map(PythonOwner.Session(_))
     val redact = Redaction.ofTexts(conf)
     PythonWorkers
-      .active(owner => everyone || owner == PythonOwner.Application || own.contains(owner))
-      .flatMap(_.status(everyone))
+      .active(owner =>
+        SqlFunctions.everyone || owner == PythonOwner.Application || own.contains(owner)
+      )
+      .flatMap(_.status(SqlFunctions.everyone))
       .map { case (name, state, detail) =>
         row("python", name, state, Option(detail).map(redact).orNull)
       }
@@ -316,6 +365,7 @@ private object Status {
     json.put("revision", p.revision).put("source", p.source).put("text", p.text)
     p.when.foreach(json.put("when", _))
     p.error.foreach(e => json.put("error", e.message))
+    p.limit.foreach(json.put("limit", _))
     mapper.writeValueAsString(json)
   }
 }

@@ -1,12 +1,14 @@
 package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.{SparkContext, SparkException}
-import org.apache.spark.internal.Logging
+import org.apache.spark.sql.aqepilot.control.Control
 import org.apache.spark.sql.aqepilot.log.{DecisionLog, PolicyNews}
 import org.apache.spark.sql.aqepilot.rewrite.{CostEvaluatorInstall, Fates}
 
+import io.aqepilot.decision.CostEvaluationPoint
+
 /** What happens once, when the extension is applied to a new session. */
-object Start extends Logging {
+object Start {
 
   /** Registers, and looks at what was submitted.
     *
@@ -14,13 +16,15 @@ object Start extends Logging {
     * `spark.aqepilot.strict=true` asks for it to fail the application.
     */
   def apply(registrations: => Unit): Unit = {
-    val problems = FailOpen("start", Seq.empty[String]) {
-      AqePilotConf.register()
-      registrations
-      if (Health.isRightJar) {
-        DecisionLog.readFatesWith(Fates)
-        SparkContext.getActive.foreach(sc => CostEvaluatorInstall(sc.conf))
-      }
+    // Each by itself: what a vendor's Spark lacks for one may be there for the others.
+    FailOpen("settings", ())(AqePilotConf.register())
+    FailOpen("start", ())(registrations)
+    FailOpen("fates", ())(if (Health.isRightJar) DecisionLog.readFatesWith(Fates))
+    FailOpen.recover(CostEvaluationPoint.name)(Health.after(_, CostEvaluationPoint)) {
+      if (Health.isRightJar) SparkContext.getActive.foreach(sc => CostEvaluatorInstall(sc.conf))
+    }
+    FailOpen("control", ())(if (Health.isRightJar) SparkContext.getActive.foreach(Control.begin))
+    val problems = FailOpen("submitted", Seq.empty[String]) {
       SparkContext.getActive.toSeq.flatMap(submittedProblems)
     }
     if (
@@ -41,17 +45,21 @@ object Start extends Logging {
     val submitted = sc.getConf.getAll.toMap
     val set = submitted
       .get(AqePilotConf.Policies.key)
-      .fold(PolicySet.empty)(p => PolicySet.submitted(AqePilotConf.splitNames(p), submitted.get))
+      .fold(PolicySet.empty) { listed =>
+        PolicySet.submitted(AqePilotConf.splitNames(listed), submitted.get, Runs.limit(sc))
+      }
     val problems = Health.problems(set) ++ AqePilotConf.problems(submitted) ++ set.problems
     problems.foreach(p => FailOpen.warnOnce(s"${p.code}: ${p.message}"))
     PolicyNews.warn(set)
+    if (set.policies.nonEmpty)
+      Runs.limit(sc).foreach { case (_, why) => FailOpen.warnOnce(s"RETRIED_RUN: $why") }
     DecisionLog.get(sc)
     if (set.policies.exists(_.isLive)) {
-      logInfo(
+      FailOpen.info(
         set.policies
           .filter(_.isLive)
           .map(p => s"${p.name}.${p.point.name} (${p.mode.name}, revision ${p.revision})")
-          .mkString("aqepilot: policies ", ", ", "")
+          .mkString("policies ", ", ", "")
       )
     }
     problems.map(p => s"${p.code}: ${p.message}")

@@ -14,6 +14,9 @@ object Sessions extends JoinSelectionHelper {
 
   def active: Option[Classic] = SparkSession.getActiveSession
 
+  /** For a thread of ours: it has the session of the thread that made it, which could not end before it. */
+  def forget(): Unit = SparkSession.clearActiveSession()
+
   def hashable(leftKeys: Seq[Expression], rightKeys: Seq[Expression]): Boolean =
     hashJoinSupported(leftKeys, rightKeys)
 }

@@ -4,7 +4,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.rewrite.JoinChain
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow}
-import org.apache.spark.sql.catalyst.plans.logical.{JoinHint, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.internal.SQLConf
 
@@ -24,7 +24,7 @@ final class ChainFacts(
     }.toIndexedSeq
 
   private def values(plan: LogicalPlan, position: Int): Seq[() => Any] = {
-    lazy val filters = PlannedSide.filters(plan)
+    lazy val filters = Beneath.filters(plan)
     Seq(
       () => position,
       () => QueryFacts.strings(Tables.of(plan)),
@@ -78,7 +78,7 @@ final class ChainFacts(
   def joined(order: Seq[Int]): InternalRow =
     if (order.isEmpty) new GenericInternalRow(Array[Any](0, null, null, null))
     else {
-      lazy val plan = chain.joined(order, JoinHint.NONE, (_, _) => ())
+      lazy val plan = chain.joined(order, (_, _) => ())
       LazyRow(
         () => order.size,
         () => QueryFacts.strings(order.flatMap(i => Tables.of(chain.relations(i))).distinct),

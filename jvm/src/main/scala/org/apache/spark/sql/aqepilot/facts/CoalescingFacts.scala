@@ -71,7 +71,7 @@ final class CoalescingFacts(
       () => QueryFacts.strings(group.stages.flatMap(_.logicalLink).flatMap(Tables.of).distinct),
       () => group.stages.map(_.shuffle.numPartitions).max,
       () => group.stages.map(_.shuffle.numMappers).sum,
-      () => UnsafeArrayData.fromPrimitiveArray(sizes.bytes),
+      () => sizes.array,
       () => sizes.bytes.length <= JoinSide.exactUpTo,
       () => sizes.total,
       () => sizes.max,

@@ -24,17 +24,20 @@ final class LazyRow(values: Array[() => Any]) extends BaseGenericInternalRow {
   override def numFields: Int = values.length
 
   override protected def genericGet(ordinal: Int): Any = {
-    if (!isComputed(ordinal)) {
-      computed(ordinal) =
-        try SQLConf.withExistingConf(conf)(values(ordinal)())
-        catch {
-          case e: FactFault            => throw e
-          case e: InterruptedException => throw e
-          case e: Throwable            => throw new FactFault(e)
-        }
-      isComputed(ordinal) = true
-    }
+    if (!isComputed(ordinal)) SQLConf.withExistingConf(conf)(compute(ordinal))
     computed(ordinal)
+  }
+
+  /** Under the row's settings. */
+  private def compute(ordinal: Int): Unit = {
+    computed(ordinal) =
+      try values(ordinal)()
+      catch {
+        case e: FactFault            => throw e
+        case e: InterruptedException => throw e
+        case e: Throwable            => throw new FactFault(e)
+      }
+    isComputed(ordinal) = true
   }
 
   override def setNullAt(i: Int): Unit = update(i, null)
@@ -45,12 +48,15 @@ final class LazyRow(values: Array[() => Any]) extends BaseGenericInternalRow {
   }
 
   /** All values, computed. */
-  override def copy(): GenericInternalRow = new GenericInternalRow(
-    Array.tabulate[Any](numFields)(genericGet(_) match {
-      case row: InternalRow => row.copy()
-      case value            => value
+  override def copy(): GenericInternalRow = SQLConf.withExistingConf(conf) {
+    new GenericInternalRow(Array.tabulate[Any](numFields) { ordinal =>
+      if (!isComputed(ordinal)) compute(ordinal)
+      computed(ordinal) match {
+        case row: InternalRow => row.copy()
+        case value            => value
+      }
     })
-  )
+  }
 }
 
 object LazyRow {

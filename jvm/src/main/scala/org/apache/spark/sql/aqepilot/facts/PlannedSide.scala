@@ -8,12 +8,13 @@ import org.apache.spark.sql.catalyst.expressions.{
   AttributeMap,
   Expression,
   NamedExpression,
-  PredicateHelper,
   SortOrder
 }
 import org.apache.spark.sql.catalyst.plans.logical.{
   Aggregate,
+  Expand,
   Filter,
+  Generate,
   Join,
   LeafNode,
   LocalRelation,
@@ -26,7 +27,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   UnaryNode,
   Window
 }
-import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.plans.physical.ClusteredDistribution
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -57,10 +57,10 @@ final class PlannedSide(plan: LogicalPlan, keys: Seq[Expression], runTimeHint: O
       () => QueryFacts.strings(Tables.of(plan)),
       () => JoinSide.toLong(sizeInBytes),
       () => long(rowCount),
-      () => JoinSide.toLong(EstimationUtils.getSizePerRow(plan.output)),
+      () => JoinSide.rowBytes(plan),
       () => QueryFacts.string(Estimates.from(plan, conf)),
-      () => QueryFacts.strings(PlannedSide.filters(plan)),
-      () => PlannedSide.joins(plan),
+      () => QueryFacts.strings(Beneath.filters(plan)),
+      () => Beneath.joins(plan),
       () => long(distinctCount),
       () => if (keys.isEmpty) null else isDistributed,
       () => if (keys.isEmpty) null else isSorted,
@@ -94,7 +94,7 @@ final class PlannedSide(plan: LogicalPlan, keys: Seq[Expression], runTimeHint: O
   }
 }
 
-object PlannedSide extends PredicateHelper {
+object PlannedSide {
 
   /** What Spark's own rules say of a side: JoinSelectionHelper. */
   final case class Admits(
@@ -104,23 +104,6 @@ object PlannedSide extends PredicateHelper {
       hashesBySize: Boolean,
       isMuchSmaller: Boolean
   )
-
-  /** Stages looked into: a stage's filters and joins are those of its plan. */
-  private def logical(plan: LogicalPlan): LogicalPlan = plan match {
-    case Stage(of, _) => logical(of)
-    case other        => other
-  }
-
-  def filters(plan: LogicalPlan): Seq[String] = logical(plan) match {
-    case Filter(condition, child) =>
-      filters(child) ++ splitConjunctivePredicates(condition).map(_.sql)
-    case other => other.children.flatMap(filters)
-  }
-
-  def joins(plan: LogicalPlan): Int = logical(plan) match {
-    case j: Join => 1 + j.children.map(joins).sum
-    case other   => other.children.map(joins).sum
-  }
 }
 
 /** Where Spark's size of a plan comes from, worst part first. */
@@ -146,8 +129,10 @@ private[aqepilot] object Estimates {
           else guess
         case _ =>
           val worst = plan.children.map(rank(_, conf)).max
-          val multiplies = plan.children.size > 1 && plan.isInstanceOf[Join] ||
-            plan.nodeName == "Generate" || plan.nodeName == "Expand"
+          val multiplies = plan match {
+            case _: Join | _: Generate | _: Expand => true
+            case _                                 => false
+          }
           if (multiplies && plan.stats.rowCount.isEmpty) guess else worst
       }
 }

@@ -5,7 +5,7 @@ import scala.util.Try
 import org.apache.spark.{ExecutorAllocationClient, SPARK_VERSION, SparkConf, SparkContext}
 import org.apache.spark.internal.config
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.aqepilot.{BySettings, Recent}
+import org.apache.spark.sql.aqepilot.{BySettings, Recent, Runs}
 import org.apache.spark.sql.aqepilot.rewrite.SparkJoinRules
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
@@ -43,8 +43,15 @@ object QueryFacts {
           .flatMap(_.split(",").toSeq)
           .filter(_.nonEmpty)
           .sorted
-      )
+      ),
+    () => string(run(sc).job.value),
+    () => string(run(sc).job.source),
+    () => string(run(sc).run.value),
+    () => string(run(sc).run.source),
+    () => run(sc).attempt.map(_.value).getOrElse(null)
   )
+
+  private def run(sc: SparkContext) = Runs.of(SQLConf.get, sc)
 
   /** The settings that are facts. */
   def conf(c: SQLConf): InternalRow = confs.of(c)(readConf(_).copy())

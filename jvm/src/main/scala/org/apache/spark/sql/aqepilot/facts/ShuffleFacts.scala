@@ -3,6 +3,8 @@ package org.apache.spark.sql.aqepilot.facts
 import java.util.{Collections, WeakHashMap}
 
 import org.apache.spark.MapOutputStatistics
+import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData
+import org.apache.spark.sql.catalyst.util.ArrayData
 
 /** What the sizes of a finished shuffle's partitions come to.
   *
@@ -15,6 +17,9 @@ final case class ShuffleFacts(
     max: Long,
     nonEmptyRatio: Option[Double]
 ) {
+
+  /** The sizes as a fact, which all points share. */
+  lazy val array: ArrayData = UnsafeArrayData.fromPrimitiveArray(bytes)
 
   /** As Spark's `Utils.median` gives it: the mean of the two middle ones, at least 1. */
   lazy val median: Long = ShuffleFacts.median(bytes)

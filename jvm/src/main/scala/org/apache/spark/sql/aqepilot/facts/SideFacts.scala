@@ -4,7 +4,6 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.internal.config
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
-import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData
 import org.apache.spark.sql.catalyst.plans.logical.{
   Aggregate,
   Filter,
@@ -72,10 +71,10 @@ final case class JoinSide(
       () => isBroadcast,
       () => ifKnown(JoinSide.toLong(sizeInBytes)),
       () => ifKnown(rowCount.map(JoinSide.toLong).getOrElse(null)),
-      () => JoinSide.toLong(EstimationUtils.getSizePerRow(plan.output)),
+      () => JoinSide.rowBytes(plan),
       () => ofShuffle(_.bytes.length),
       () => ifKnown(finished.get.shuffle.numMappers),
-      () => ofShuffle(f => UnsafeArrayData.fromPrimitiveArray(f.bytes)),
+      () => ofShuffle(_.array),
       () => ofShuffle(_.bytes.length <= JoinSide.exactUpTo),
       () => ofShuffle(_.total),
       () => ofShuffle(_.max),
@@ -111,24 +110,22 @@ object JoinSide {
   private[facts] def exactUpTo: Int =
     SparkEnv.get.conf.get(config.SHUFFLE_MIN_NUM_PARTS_TO_HIGHLY_COMPRESS)
 
+  /** Spark's estimate of a row's size, by its columns' types. */
+  def rowBytes(plan: LogicalPlan): Long = toLong(EstimationUtils.getSizePerRow(plan.output))
+
   def toLong(n: BigInt): Long = if (n.isValidLong) n.toLong else Long.MaxValue
 }
 
 /** Names of the tables, or of the files' folders, that a plan reads. */
 object Tables {
 
-  def of(plan: LogicalPlan): Seq[String] = leaves(plan).flatMap(name).distinct
+  def of(plan: LogicalPlan): Seq[String] = Beneath.leaves(plan).flatMap(_.table).distinct
 
   /** The same for a person, with a word for what has no name, such as `Range`. */
   def described(plan: LogicalPlan): String =
-    leaves(plan).map(leaf => name(leaf).getOrElse(leaf.nodeName)).distinct.mkString("+")
+    Beneath.leaves(plan).map(_.word).distinct.mkString("+")
 
-  private def leaves(plan: LogicalPlan): Seq[LogicalPlan] = plan.collectLeaves().flatMap {
-    case Stage(logical, _) => leaves(logical)
-    case leaf              => Seq(leaf)
-  }
-
-  private def name(leaf: LogicalPlan): Option[String] = (leaf match {
+  private[facts] def name(leaf: LogicalPlan): Option[String] = (leaf match {
     case r: LogicalRelation =>
       r.catalogTable
         .map(_.identifier.unquotedString)

@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot.facts
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.rewrite.{JoinState, JoinStrategy, SkewLayout, StageShuffle}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeArrayData}
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.internal.SQLConf
@@ -48,7 +48,7 @@ final class SkewFacts(
       () => if (side.isEmpty) null else plan.map(p => QueryFacts.strings(Tables.of(p))).orNull,
       () => ofShuffle(_.bytes.length),
       () => side.map(_.stage.shuffle.numMappers).getOrElse(null),
-      () => ofShuffle(f => UnsafeArrayData.fromPrimitiveArray(f.bytes)),
+      () => ofShuffle(_.array),
       () => ofShuffle(_.bytes.length <= JoinSide.exactUpTo),
       () => ofShuffle(_.total),
       () => ofShuffle(_.max),

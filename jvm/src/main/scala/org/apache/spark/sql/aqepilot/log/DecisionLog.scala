@@ -8,7 +8,7 @@ import com.codahale.metrics.Counter
 import io.aqepilot.log._
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.SparkListenerEvent
-import org.apache.spark.sql.aqepilot.FailOpen
+import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen, Runs}
 import org.apache.spark.sql.aqepilot.log.QueryRecorder.Barrier
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
@@ -35,7 +35,15 @@ final class DecisionLog private (sc: SparkContext) {
   )
   private val later = new Later("aqepilot-record")
   private val recorder =
-    new QueryRecorder(postLast, settle, ring.claim, later, droppedEvents, failOpen)
+    new QueryRecorder(
+      postLast,
+      settle,
+      ring.claim,
+      later,
+      droppedEvents,
+      conf => Some(Runs.of(conf.getOrElse(new SQLConf), sc)),
+      failOpen
+    )
 
   // Which facts are in the event log already, by execution; the oldest are forgotten. Used by `later`.
   private val factsLogged = Collections.newSetFromMap(
@@ -51,6 +59,7 @@ final class DecisionLog private (sc: SparkContext) {
   source.observe("dropped.event_log")(droppedFrom("eventLog"))
   source.observe("dropped.queries")(recorder.forgotten)
   failOpen("metrics", ())(sc.env.metricsSystem.registerSource(source))
+  private val logged = LoggedFacts.of(AqePilotConf.inForce(AqePilotConf.LogFacts))
   private val listening = failOpen("listener", false) {
     sc.listenerBus.addToQueue(recorder, Queue)
     true
@@ -66,11 +75,11 @@ final class DecisionLog private (sc: SparkContext) {
     * left out of its events; in the live view every decision has its facts.
     *
     * @param facts
-    *   writes them as JSON, redacted by what it is given; None where nobody was asked
+    *   of all these decisions
     */
   def decided(
       decisions: => Seq[AqePilotDecision],
-      facts: (String => String) => Option[String]
+      facts: FactsText
   ): Unit =
     failOpen("decided", ()) {
       val redact = Redaction.ofTexts(SQLConf.get)
@@ -79,7 +88,7 @@ final class DecisionLog private (sc: SparkContext) {
 
   private def write(
       e: AqePilotDecision,
-      facts: (String => String) => Option[String],
+      facts: FactsText,
       redact: String => String
   ): Unit = {
     source.decided(e.point, e.reason, e.askedMicros)
@@ -88,10 +97,20 @@ final class DecisionLog private (sc: SparkContext) {
     val isLogged = !factsLogged.add((e.executionId, e.factsId))
     val withFacts =
       if (isLogged && ring.hasFacts(e.factsId)) decision
-      else decision.copy(facts = facts(redact))
+      else decision.copy(facts = facts(LoggedFacts.Full, redact))
     evicted.inc(ring.add(withFacts).toLong)
-    postLast(if (isLogged) decision else withFacts)
+    postLast(
+      if (isLogged) decision
+      else if (logged == LoggedFacts.Full) withFacts
+      else decision.copy(facts = facts(logged, redact))
+    )
   }
+
+  def control(e: AqePilotControl): Unit = failOpen("control", ())(postLast(e))
+
+  /** A figure that is read when the metrics are. */
+  def observe(name: String)(read: => Long): Unit =
+    failOpen("metrics", ())(source.observe(name)(read))
 
   /** Counts a fault of ours that was swallowed at a decision point. */
   def failed(point: String): Unit = source.failed(point)
@@ -130,13 +149,14 @@ final class DecisionLog private (sc: SparkContext) {
 
   private def droppedEvents: Long = droppedFrom(Queue) + droppedFrom("eventLog")
 
-  private def droppedFrom(queue: String): Long =
+  private def droppedFrom(queue: String): Long = failOpen("dropped", 0L) {
     sc.listenerBus.metrics.metricRegistry.getMetrics.get(
       s"queue.$queue.numDroppedEvents"
     ) match {
       case counter: Counter => counter.getCount
       case _                => 0L
     }
+  }
 }
 
 object DecisionLog {

@@ -2,11 +2,11 @@ package org.apache.spark.sql.aqepilot.log
 
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.spark.sql.aqepilot.{Asked, FailOpen, Mode, PolicyAnswer, Sessions}
+import org.apache.spark.sql.aqepilot.{Asked, FailOpen, Health, Mode, PolicyAnswer, Sessions}
 import org.apache.spark.sql.aqepilot.facts.QueryFacts
 
 import io.aqepilot.decision.{DecisionPoint, FactsRow, Reason, Verdict}
-import io.aqepilot.log.{AqePilotDecision, EventSchema, FactsJson}
+import io.aqepilot.log.{AqePilotDecision, EventSchema}
 
 /** What a decision is about.
   *
@@ -85,18 +85,19 @@ object DecisionRecord {
     log.decided(
       if (asked.verdicts.isEmpty) Seq(event(None, Verdict(None, Reason.NullAnswer)))
       else asked.verdicts.map { case (answer, verdict) => event(Some(answer), verdict) },
-      redact => Some(FactsJson.write(asked.facts, point.facts, redact))
+      FactsText.of(asked.facts, point.facts)
     )
   }
 
-  /** Keeps a fault of ours at a point away from the query, which goes on with `otherwise`, and records it. */
+  /** Keeps a fault of ours at a point away from the query, which goes on with `otherwise`, and records it. Where this
+    * Spark lacks something, the point is off from now on.
+    */
   def failingOpen[T](point: DecisionPoint, otherwise: => T)(body: => T): T =
     FailOpen.recover(point.name) { fault =>
-      Sessions.active.foreach { session =>
-        FailOpen("record", ())(
-          undecided(session, point, Reason.InternalError, FailOpen.short(fault), None)
-        )
-      }
+      FailOpen("health", ())(Health.after(fault, point))
+      FailOpen("record", ())(Sessions.active.foreach { session =>
+        undecided(session, point, Reason.InternalError, FailOpen.short(fault), None)
+      })
       otherwise
     }(body)
 
@@ -115,7 +116,7 @@ object DecisionRecord {
       val log = DecisionLog.get(session.sparkContext)
       val draft = blank(session, point, executionId)
         .copy(tables = tables, reason = reason.code, detail = Some(detail))
-      log.decided(Seq(draft.copy(decisionId = log.nextDecisionId())), _ => None)
+      log.decided(Seq(draft.copy(decisionId = log.nextDecisionId())), FactsText.none)
     }
   }
 

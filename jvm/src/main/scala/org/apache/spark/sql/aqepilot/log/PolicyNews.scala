@@ -16,7 +16,15 @@ object PolicyNews {
     warn(set)
     set.policies.foreach { p =>
       if (told.size > MaxTold) told.clear()
-      if (told.add((session.sessionUUID, p.name, p.point.name, p.revision, p.mode.name))) {
+      if (
+        told.add((
+          session.sessionUUID,
+          p.name,
+          p.point.name,
+          p.revision,
+          s"${p.mode.name} ${p.limit}"
+        ))
+      ) {
         DecisionLog.get(session.sparkContext).policyLoaded(event(session, p))
       }
     }
@@ -38,6 +46,7 @@ object PolicyNews {
     mode = p.mode.name,
     source = p.source,
     user = session.sparkContext.sparkUser,
-    error = p.error.map(e => s"${e.code}: ${e.message}")
+    error = p.error.map(e => s"${e.code}: ${e.message}"),
+    limit = p.limit
   )
 }

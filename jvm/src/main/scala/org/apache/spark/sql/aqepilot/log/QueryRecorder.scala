@@ -5,6 +5,7 @@ import java.util.concurrent.CountDownLatch
 
 import scala.collection.mutable
 
+import io.aqepilot.decision.RunIdentity
 import io.aqepilot.log._
 import org.apache.spark.{Success, TaskCommitDenied, TaskKilled}
 import org.apache.spark.scheduler._
@@ -26,6 +27,7 @@ final private[log] class QueryRecorder(
     claim: (Seq[Long], Long, Option[String]) => Unit,
     decisionsInHand: Later,
     droppedEvents: => Long,
+    run: Option[SQLConf] => Option[RunIdentity],
     failOpen: FailOpen
 ) extends SparkListener {
   import QueryRecorder._
@@ -73,19 +75,21 @@ final private[log] class QueryRecorder(
   override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
     failOpen("application_end", ())(decisionsInHand.close())
 
-  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case barrier: Barrier                      => barrier.passed.countDown()
-    case start: SparkListenerSQLExecutionStart => failOpen("query_start", ()) {
-        synchronized(opened(start.executionId).startedAt = Some(start.time))
-      }
-    case end: SparkListenerSQLExecutionEnd => failOpen("query_end", ()) {
-        decisionsInHand.finish()
-        closed(end.executionId).foreach { query =>
-          val own = claimed(end)
-          if (own.nonEmpty || query.decisions.nonEmpty) close(query, own, end)
+  override def onOtherEvent(event: SparkListenerEvent): Unit = failOpen("event", ()) {
+    event match {
+      case barrier: Barrier                      => barrier.passed.countDown()
+      case start: SparkListenerSQLExecutionStart => failOpen("query_start", ()) {
+          synchronized(opened(start.executionId).startedAt = Some(start.time))
         }
-      }
-    case _ =>
+      case end: SparkListenerSQLExecutionEnd => failOpen("query_end", ()) {
+          decisionsInHand.finish()
+          closed(end.executionId).foreach { query =>
+            val own = claimed(end)
+            if (own.nonEmpty || query.decisions.nonEmpty) close(query, own, end)
+          }
+        }
+      case _ =>
+    }
   }
 
   /** Those of the decisions without an execution that were made on the plan that has just run. A failed execution may
@@ -120,6 +124,9 @@ final private[log] class QueryRecorder(
     val ids = claimed.map(_.decisionId)
     failOpen("claim", ())(claim(ids, end.executionId, fingerprint))
     val tasks = query.tasks
+    val its = failOpen("run", Option.empty[RunIdentity]) {
+      run(Option(end.qe).map(_.sparkSession.sessionState.conf))
+    }
     post(
       AqePilotQueryClosed(
         schemaVersion = EventSchema.Version,
@@ -141,7 +148,10 @@ final private[log] class QueryRecorder(
         failedTasks = tasks.failed,
         fates = fates,
         droppedEvents = droppedEvents - query.droppedBefore,
-        claimed = ids
+        claimed = ids,
+        job = its.map(_.job.value),
+        run = its.map(_.run.value),
+        attempt = its.flatMap(_.attempt).map(_.value)
       )
     )
   }

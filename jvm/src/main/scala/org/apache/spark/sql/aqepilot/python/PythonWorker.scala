@@ -75,16 +75,14 @@ final private[python] class PythonWorker(val name: String, settings: WorkerSetti
   }
 
   /** Starts a process if there is none, and has it load what it has not. As long as that takes. */
-  def prepare(functions: Seq[PythonFunction]): Unit = talk { p =>
-    functions.filterNot(f => loaded.contains(f.id)).foreach(load(p, _))
-    Outcome.Prepared
-  }
+  def prepare(functions: Seq[PythonFunction]): Unit =
+    talk(p => functions.filterNot(f => loaded.contains(f.id)).foreach(load(p, _)))
 
   /** Of a function that it [[has]]. */
   def ask(function: PythonFunction, facts: InternalRow): Outcome = {
-    process.foreach(_.wake())
+    process.foreach(_.wake(System.nanoTime() + settings.deadline))
     val request = Request.ask(function, facts, settings.deadline)
-    talk { p =>
+    val outcome = talk { p =>
       try {
         val start = System.nanoTime()
         val said = converse(p, request, settings.deadline)
@@ -98,27 +96,30 @@ final private[python] class PythonWorker(val name: String, settings: WorkerSetti
           Outcome.Unsent
       }
     }
+    outcome.merge
   }
 
   /** A process that was left in the middle of a conversation is ended: its next answer would be the last one's. */
-  private def talk(body: WorkerProcess => Outcome): Outcome =
-    try body(running())
+  private def talk[T](body: WorkerProcess => T): Either[Outcome.Failed, T] = {
+    def failed(reason: Reason, why: String) = Left(Outcome.Failed(failure(reason, why)))
+    try Right(body(running()))
     catch {
-      case e: StartFailed => Outcome.Failed(failure(Reason.PythonNoWorker, e.getMessage))
+      case e: StartFailed => failed(Reason.PythonNoWorker, e.getMessage)
       case _: IOException =>
         val died = process.fold("") { p => p.end(); p.ending }
-        Outcome.Failed(failure(Reason.PythonDied, s"the worker process is gone: $died"))
+        failed(Reason.PythonDied, s"the worker process is gone: $died")
       case e: Throwable =>
         process.foreach(_.kill())
         e match {
-          case NonFatal(_) => Outcome.Failed(failure(Reason.PythonDied, FailOpen.short(e)))
+          case NonFatal(_) => failed(Reason.PythonDied, FailOpen.short(e))
           case _           => throw e
         }
     }
+  }
 
   private def converse(p: WorkerProcess, request: Request, most: Long): JsonNode = {
     val end = System.nanoTime() + most
-    try p.send(request, settings.elsewhere)
+    try p.send(request, settings.elsewhere, end)
     catch { case e: IOException => throw new Unsent(e) }
     val said =
       try p.read(end)
@@ -209,12 +210,11 @@ final private[python] class PythonWorker(val name: String, settings: WorkerSetti
 
 private[python] object PythonWorker {
 
-  /** What asking or loading came to. */
+  /** What asking came to. */
   sealed trait Outcome
 
   object Outcome {
     final case class Answer(json: String, took: Long) extends Outcome
-    case object Prepared extends Outcome
 
     /** The process was gone before it had the whole question: another may be asked. */
     case object Unsent extends Outcome

@@ -8,7 +8,7 @@ import scala.collection.mutable
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
-import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen, Recent, Setting}
+import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen, Recent, Sessions, Setting}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
@@ -94,7 +94,7 @@ final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) ext
       }
     }
     try loading.get(if (waits) 4 * loadTimeout else deadline, TimeUnit.NANOSECONDS)
-    catch { case _: TimeoutException => }
+    catch { case _: TimeoutException => } // It is loaded meanwhile, and PYTHON_BUSY until then.
     function.refusal.toLeft(function)
   }
 
@@ -107,6 +107,7 @@ final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) ext
     if (!function.breaker.admits()) Left(failure(Reason.PythonBreakerOpen, opened(function)))
     else {
       lastUse = System.nanoTime()
+      // The owner's workers may have been made anew since it was loaded.
       functions.putIfAbsent((function.text.text, function.point.name), function)
       var isTold = false
       try {
@@ -124,8 +125,8 @@ final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) ext
           case Outcome.Failed(busy, _) if busy.reason == Reason.PythonBusy =>
             function.breaker.unasked()
             Left(busy)
-          case Outcome.Failed(failure, trace)    => Left(failed(function, failure, trace))
-          case Outcome.Prepared | Outcome.Unsent =>
+          case Outcome.Failed(failure, trace) => Left(failed(function, failure, trace))
+          case Outcome.Unsent                 =>
             Left(failed(function, failure(Reason.PythonDied, "the worker process is gone")))
         }
         isTold = true
@@ -133,7 +134,9 @@ final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) ext
       } finally if (!isTold) function.breaker.unasked()
     }
 
-  /** It failed: counted, and told once for each way of failing. */
+  /** It failed: counted, and told once for each way of failing. What could not be loaded any more is loaded again when
+    * the breaker lets it be tried.
+    */
   private def failed(
       function: PythonFunction,
       failure: EvaluationFailure,
@@ -145,7 +148,10 @@ final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) ext
       s"$what: ${failure.reason.code}: ${failure.message}" +
         (if (trace.isEmpty) "" else "\n" + trace.stripSuffix("\n"))
     )
-    if (function.breaker.failed()) logWarning(s"aqepilot: $what: ${opened(function)}")
+    if (function.breaker.failed()) {
+      function.refusal = None
+      logWarning(s"aqepilot: $what: ${opened(function)}")
+    }
     failure
   }
 
@@ -211,12 +217,13 @@ final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) ext
   private def later(worker: PythonWorker, function: PythonFunction): Unit =
     background.execute(() => prepare(worker, function))
 
-  /** Gives it a process and all functions, the one that is waited for first; then it is free. One whose import ends
-    * the process is refused, and the others are loaded into the next.
+  /** Gives it a process and all functions that may be asked, the one that is waited for first; then it is free. One
+    * whose import ends the process is refused, and the others are loaded into the next.
     */
   private def prepare(worker: PythonWorker, first: PythonFunction): Unit =
     try {
-      def wanted = (first +: known.filter(_ != first)).filter(_.refusal.isEmpty)
+      def others = known.filter(f => f != first && f.breaker.openFor.isEmpty)
+      def wanted = (first +: others).filter(_.refusal.isEmpty)
       var most = known.size + 1
       while (most > 0) {
         worker.prepare(wanted)
@@ -235,7 +242,12 @@ object PythonWorkers {
   private val numbers = new AtomicInteger
 
   private val background = Executors.newCachedThreadPool { (task: Runnable) =>
-    val thread = new Thread(task, "aqepilot-python")
+    val thread = new Thread("aqepilot-python") {
+      override def run(): Unit = {
+        Sessions.forget()
+        task.run()
+      }
+    }
     thread.setDaemon(true)
     thread
   }

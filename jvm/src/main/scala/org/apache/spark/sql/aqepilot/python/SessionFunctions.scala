@@ -7,37 +7,40 @@ import java.util.Map
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
-import org.apache.spark.sql.aqepilot.Recent
+import org.apache.spark.sql.aqepilot.{Recent, Sessions}
 
 /** A function that the driver's own Python brought: its pickle (empty for a text that names a module), where it
   * imports from, and its interpreter.
   */
 final case class SessionFunction(pickled: Array[Byte], path: Seq[String], python: String)
 
-/** The functions that each session's own Python brought, until the session is garbage. Who brings one holds the
-  * gateway's secret, and so runs code here anyway; a text alone, which any client can set, brings none.
+/** The functions that each session's own Python brought, until the session is garbage. That Python calls this through
+  * PySpark's gateway: who holds its secret runs code here anyway. A text alone, which any client can set, brings none.
   *
   * A session is known by a token, a random text in its setting `spark.aqepilot.python.token`: what Spark copies of a
   * session (for a stream, for a cache) has the setting too, and nobody else.
   */
 object SessionFunctions {
 
-  final private class Ending(val token: String, session: AnyRef, queue: ReferenceQueue[AnyRef])
+  final private class SessionEnd(val token: String, session: AnyRef, queue: ReferenceQueue[AnyRef])
       extends WeakReference[AnyRef](session, queue)
 
   /** Of a session that brings more, the newest are kept. */
   private[python] val MostFunctions = 200
 
   private val known = new ConcurrentHashMap[String, Map[String, SessionFunction]]()
-  private val endings = new ConcurrentHashMap[String, Ending]()
+  private val ends = new ConcurrentHashMap[String, SessionEnd]()
   private val garbage = new ReferenceQueue[AnyRef]
   private val changes = new AtomicLong
 
-  private lazy val undertaker: Thread = {
+  private lazy val cleaner: Thread = {
     val thread = new Thread("aqepilot-python-sessions") {
-      override def run(): Unit = while (true) garbage.remove() match {
-        case ended: Ending if endings.remove(ended.token, ended) => end(ended.token)
-        case _                                                   =>
+      override def run(): Unit = {
+        Sessions.forget()
+        while (true) garbage.remove() match {
+          case ended: SessionEnd if ends.remove(ended.token, ended) => end(ended.token)
+          case _                                                    =>
+        }
       }
     }
     thread.setDaemon(true)
@@ -48,8 +51,20 @@ object SessionFunctions {
   /** Grows with every function that comes, and with every session that ends. */
   def version: Long = changes.get
 
-  /** @param session
-    *   whose end is the functions' end; null for the driver's end
+  /** Keeps a pickled function for a session.
+    *
+    * @param token
+    *   the session's `spark.aqepilot.python.token`
+    * @param session
+    *   whose end is the function's end; null for the driver's end
+    * @param name
+    *   what to call it in records
+    * @param path
+    *   directories to import from, as in PYTHONPATH
+    * @param python
+    *   the interpreter that pickled it
+    * @return
+    *   the policy's text that stands for it
     */
   def register(
       token: String,
@@ -66,7 +81,7 @@ object SessionFunctions {
     text
   }
 
-  /** Of texts that name a module only. */
+  /** Lets a session use a text `python:<module>:<function>`; any other is left alone. */
   def allow(token: String, session: AnyRef, text: String, path: String, python: String): Unit =
     PythonText.of(text) match {
       case Right(named: ImportedFunction) =>
@@ -74,6 +89,11 @@ object SessionFunctions {
         keep(token, session, named.text, function)
       case _ =>
     }
+
+  /** Ends a session's processes, for its policies name no function any more. A stream that began before asks on: that
+    * makes processes anew.
+    */
+  def rest(token: String): Unit = PythonWorkers.end(PythonOwner.Session(token))
 
   def get(token: String, text: String): Option[SessionFunction] =
     Option(known.get(token)).flatMap(functions => Option(functions.get(text)))
@@ -94,8 +114,8 @@ object SessionFunctions {
       function: SessionFunction
   ): Unit = {
     if (session != null) {
-      undertaker
-      endings.computeIfAbsent(token, new Ending(_, session, garbage))
+      cleaner
+      ends.computeIfAbsent(token, new SessionEnd(_, session, garbage))
     }
     known
       .computeIfAbsent(token, _ => Recent.map[String, SessionFunction](MostFunctions))

@@ -3,13 +3,13 @@ package org.apache.spark.sql.aqepilot.python
 import java.io.{BufferedReader, EOFException, IOException, InputStream, InputStreamReader}
 import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.concurrent.{Executor, TimeUnit, TimeoutException}
+import java.util.concurrent.{ConcurrentHashMap, Executor, TimeUnit, TimeoutException}
 import java.util.concurrent.locks.LockSupport
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.MissingNode
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.aqepilot.AqePilotConf
+import org.apache.spark.sql.aqepilot.{AqePilotConf, Sessions}
 
 /** A Python process, spoken to over its standard input and output, which nobody else holds. Used by one thread at a
   * time, but for [[kill]]. That thread is never held longer than it says, not even by a process that cannot be ended.
@@ -19,6 +19,9 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
 
   private val from = process.getInputStream
   @volatile private var isKilled = false
+
+  /** When what is being written should have been taken; as of `System.nanoTime`. */
+  @volatile private var writing = Option.empty[Long]
 
   /** What it says of itself. */
   @volatile private var hello: JsonNode = MissingNode.getInstance
@@ -52,18 +55,27 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
   }
 
   /** Has it make ready for the next request, while that is written down: a process that slept is slow. */
-  def wake(): Unit = quietly(write(Request.Wake))
+  def wake(end: Long): Unit = watched(end)(quietly(write(Request.Wake)))
 
   /** @param elsewhere
     *   writes what the pipe may not hold at once
+    * @param end
+    *   as of `System.nanoTime`; then the process is ended soon
     */
-  def send(request: Request, elsewhere: Executor): Unit =
-    if (request.bytes.length <= hello.path("pipe_bytes").asInt) write(request)
+  def send(request: Request, elsewhere: Executor, end: Long): Unit =
+    if (request.bytes.length <= hello.path("pipe_bytes").asInt) watched(end)(write(request))
     else elsewhere.execute(() => quietly(write(request)))
 
   private def write(request: Request): Unit = {
     process.getOutputStream.write(request.bytes)
     process.getOutputStream.flush()
+  }
+
+  /** Nobody but another thread can help one that writes to a pipe which is full. */
+  private def watched(end: Long)(body: => Unit): Unit = {
+    writing = Some(end)
+    try body
+    finally writing = None
   }
 
   /** The next answer.
@@ -106,19 +118,31 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
     bytes
   }
 
-  /** Ends it at once, whatever it does: also from another thread, whose reads and writes then fail. */
-  def kill(): Unit = {
+  /** Ends it and its children at once, whatever they do: also from another thread, whose reads and writes then fail. */
+  def kill(): Unit = if (!isKilled) {
     isKilled = true
+    running.remove(this)
     process.destroyForcibly()
-    quietly(process.getOutputStream.close())
+    // To close a pipe waits for those who write to it, and they for the children that could read it.
+    inBackground(s"$name-end") {
+      quietly(endGroup())
+      quietly(process.getOutputStream.close())
+      process.waitFor()
+      from.close()
+    }
   }
 
-  /** Ends it and waits for that. */
+  /** Its children are of its group, and outlive it; the JDK ends no group. */
+  private def endGroup(): Unit = {
+    val group = hello.path("group").asLong
+    if (group > 1) new ProcessBuilder("sh", "-c", s"kill -s KILL -- -$group").start().waitFor()
+  }
+
+  /** Ends it and waits for that, for a moment. */
   def end(): Unit = {
     kill()
-    try process.waitFor(5, TimeUnit.SECONDS)
+    try process.waitFor(MostEndMillis, TimeUnit.MILLISECONDS)
     catch { case _: InterruptedException => Thread.currentThread.interrupt() }
-    quietly(from.close())
   }
 
   /** How it ended, for a person. */
@@ -129,21 +153,42 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
       if (status > 128) s"ended by signal ${status - 128}" else s"exit status $status"
     }
 
-  private def pump(errors: InputStream): Unit = {
-    val thread = new Thread(s"$name-output") {
-      override def run(): Unit = quietly {
-        val lines = new BufferedReader(new InputStreamReader(errors, UTF_8))
-        val line = new StringBuilder
-        var next = lines.read()
-        while (next >= 0) {
-          if (next != '\n') line.append(next.toChar)
-          if (next == '\n' || line.length >= MostLineChars) {
-            logInfo(s"$name: $line")
-            line.clear()
-          }
-          next = lines.read()
-        }
-        if (line.nonEmpty) logInfo(s"$name: $line")
+  private def pump(errors: InputStream): Unit = inBackground(s"$name-output") {
+    val lines = new BufferedReader(new InputStreamReader(errors, UTF_8))
+    val line = new StringBuilder
+    var minute = System.nanoTime()
+    var logged = 0L
+
+    def tellOfMore(): Unit =
+      if (logged > MostLines) logInfo(s"$name: ${logged - MostLines} more lines in a minute")
+
+    def log(): Unit = {
+      if (System.nanoTime() - minute > MinuteNanos) {
+        tellOfMore()
+        minute = System.nanoTime()
+        logged = 0
+      }
+      logged += 1
+      if (logged <= MostLines) logInfo(s"$name: $line")
+      line.clear()
+    }
+
+    try {
+      var next = lines.read()
+      while (next >= 0) {
+        if (next != '\n') line.append(if (Character.isISOControl(next)) ' ' else next.toChar)
+        if (next == '\n' || line.length >= MostLineChars) log()
+        next = lines.read()
+      }
+      if (line.nonEmpty) log()
+    } finally tellOfMore() // what is still to be read is lost when the worker is ended
+  }
+
+  private def inBackground(what: String)(body: => Unit): Unit = {
+    val thread = new Thread(what) {
+      override def run(): Unit = {
+        Sessions.forget()
+        quietly(body)
       }
     }
     thread.setDaemon(true)
@@ -159,6 +204,9 @@ object WorkerProcess {
   private val Protocol = 1
   private val MostAnswerBytes = 16 << 20
   private val MostLineChars = 1000
+  private val MostLines = 1000
+  private val MinuteNanos = TimeUnit.MINUTES.toNanos(1)
+  private val MostEndMillis = 200L
   private val MostLookNanos = TimeUnit.MILLISECONDS.toNanos(5)
 
   val mapper = new ObjectMapper()
@@ -171,6 +219,27 @@ object WorkerProcess {
   private val Bootstrap =
     s"import sys; sys.path[0] = sys.argv[1]; import $Module; $Module.main(int(sys.argv[2]))"
 
+  private val running = ConcurrentHashMap.newKeySet[WorkerProcess]()
+  private val WatchMillis = 100L
+
+  /** Ends a process that does not read what is written to it. */
+  private lazy val watch: Thread = {
+    val thread = new Thread("aqepilot-python-watch") {
+      override def run(): Unit = {
+        Sessions.forget()
+        while (true) look()
+      }
+
+      private def look(): Unit = {
+        Thread.sleep(WatchMillis)
+        running.forEach(p => if (p.writing.exists(System.nanoTime() - _ > 0)) p.kill())
+      }
+    }
+    thread.setDaemon(true)
+    thread.start()
+    thread
+  }
+
   /** A process that has not greeted yet. */
   def start(name: String, python: String, memoryBytes: Long): WorkerProcess = {
     val builder =
@@ -178,6 +247,8 @@ object WorkerProcess {
     val process = builder.start()
     val worker = new WorkerProcess(process, name)
     worker.pump(process.getErrorStream)
+    running.add(worker)
+    watch
     worker
   }
 

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
+import java.util.IdentityHashMap
+
 import scala.annotation.tailrec
 import scala.collection.mutable
 
@@ -58,7 +60,7 @@ object ChainReader {
       val ends = reader.ends.toSeq ++ closed.headOption.map(_ => sharedBeyondProjection)
       val isChain = reader.relations.size > 2
       (
-        if (isChain) Some(JoinChain(plan, reader.relations.toSeq, reader.conditions.toSeq))
+        if (isChain) Some(JoinChain(plan, reader.relations.toIndexedSeq, reader.conditions.toSeq))
         else None,
         ends
       )
@@ -135,8 +137,10 @@ final private class ChainReader(closed: Seq[LogicalPlan]) extends PredicateHelpe
     join.joinType.isInstanceOf[InnerLike] && join.hint == JoinHint.NONE && !join.isStreaming &&
       join.getTagValue(ReorderJoins.tag).isEmpty
 
+  private val movable = new IdentityHashMap[Expression, java.lang.Boolean]
+
   private def isMovable(condition: Expression): Boolean =
-    condition.deterministic && !CanThrow(condition)
+    movable.computeIfAbsent(condition, c => c.deterministic && !CanThrow(c))
 
   private def end(relation: LogicalPlan): Option[ChainEnd] = relation match {
     case j: Join if isUnbound(j)                => j.condition.flatMap(throwing)

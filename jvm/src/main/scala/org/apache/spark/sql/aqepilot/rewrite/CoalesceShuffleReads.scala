@@ -9,7 +9,7 @@ import org.apache.spark.sql.aqepilot.{
   PolicySet,
   Sessions
 }
-import org.apache.spark.sql.aqepilot.facts.{CoalescingFacts, QueryFacts, Tables}
+import org.apache.spark.sql.aqepilot.facts.{CoalescingFacts, QueryFacts, ShuffleFacts, Tables}
 import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
@@ -28,7 +28,8 @@ import io.aqepilot.decision.{CoalescingAnswer, PartitionCoalescingPoint, Reason}
   * OptimizeShuffleWithLocalRead. Their work on the group is undone and done again with the decided values. As
   * an AQEShuffleReadRule it is checked by AQE as they are: a result that would need another shuffle is dropped.
   *
-  * A group whose reads another extension's rule has changed stays as that rule left it.
+  * A group whose reads another extension's rule has changed stays as that rule left it, and a stage in [[ReadTwice]]
+  * as Spark left it.
   *
   * A no-op, down to the plan object, without policies, for stages that read no shuffle, and on null.
   */
@@ -45,7 +46,13 @@ object CoalesceShuffleReads extends Rule[SparkPlan] with AQEShuffleReadRule {
         !Health.isLive(point) || !plan.exists(_.isInstanceOf[ShuffleQueryStageExec]) ||
         set.at(point).isEmpty
       ) plan
-      else Sessions.active.fold(plan)(s => new StageDecision(s, plan, set).decide)
+      else
+        Sessions.active.fold(plan) { session =>
+          if (ReadTwice.isIn(plan)) {
+            ReadTwice.record(session, point, plan.logicalLink.map(Tables.described))
+            plan
+          } else new StageDecision(session, plan, set).decide
+        }
     }
 }
 
@@ -155,8 +162,8 @@ final private class StageDecision(session: Sessions.Classic, plan: SparkPlan, se
       else 1
     )
     def bytes(of: Seq[CoalesceGroup]): Long =
-      of.flatMap(_.stages).flatMap(_.mapStats).map(_.bytesByPartitionId.sum).sum
-    val total = bytes(groups)
+      of.flatMap(_.stages).flatMap(_.mapStats).map(ShuffleFacts.of(_).total).sum
+    lazy val total = bytes(groups)
     val share =
       if (groups.size == 1 || total == 0) ofStage
       else math.round(ofStage.toDouble * bytes(Seq(group)) / total).toInt

@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot.rewrite
 import java.util.concurrent.atomic.AtomicReference
 
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.aqepilot.{FailOpen, Health, Sessions}
+import org.apache.spark.sql.aqepilot.{FailOpen, Health, Registered, Sessions}
 import org.apache.spark.sql.aqepilot.log.DecisionRecord
 import org.apache.spark.sql.execution.adaptive.{AqePilotCostEvaluator, CostEvaluator}
 import org.apache.spark.sql.internal.SQLConf
@@ -38,8 +38,11 @@ object CostEvaluatorInstall {
   /** Before the first session's state is built out of this configuration. */
   def apply(running: SparkConf): Unit = synchronized {
     if (Health.isLive(CostEvaluationPoint)) {
-      fault = FailOpen.recover(CostEvaluationPoint.name)(e => Option(FailOpen.short(e))) {
-        makeVisible()
+      fault = FailOpen.recover(CostEvaluationPoint.name) { e =>
+        Health.after(e, CostEvaluationPoint)
+        Option(FailOpen.short(e))
+      } {
+        makeVisible(running)
         None
       }
       val found = running.getOption(setting.key)
@@ -50,16 +53,21 @@ object CostEvaluatorInstall {
     }
   }
 
-  private def makeVisible(): Unit = {
+  private def makeVisible(running: SparkConf): Unit = {
     val loader = classOf[CostEvaluator].getClassLoader
-    val Seq(_, companion) = Seq(ours, ours + "$").map { name =>
+    def visible(name: String): Class[_] =
       try Class.forName(name, false, loader)
       catch { case _: ClassNotFoundException => define(name, loader) }
-    }
-    val sparks = companion.getField("MODULE$").get(null)
+    val evaluator = visible(ours)
+    val sparks = visible(ours + "$").getField("MODULE$").get(null)
     // With spark.driver.userClassPathFirst the jar's own copy is another one.
     Seq(sparks, AqePilotCostEvaluator).foreach(
       _.asInstanceOf[AtomicReference[SparkConf => CostEvaluator]].set(make)
+    )
+    // As Spark will do when it plans a query, which must not fail there.
+    Registered.whole(new PolicyCostEvaluator(running))
+    Registered.whole(
+      evaluator.getConstructor(classOf[SparkConf]).newInstance(running).asInstanceOf[AnyRef]
     )
   }
 

@@ -1,9 +1,8 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.facts.{Estimates, JoinSide}
+import org.apache.spark.sql.aqepilot.facts.{Estimates, JoinSide, ShuffleFacts}
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.execution.{
   CoalescedPartitionSpec,
   PartialReducerPartitionSpec,
@@ -27,38 +26,30 @@ private[rewrite] object HashBuilds {
     */
   def tooLarge(before: SparkPlan, after: SparkPlan, guards: Guards): Option[String] = {
     val needed = largest(after, guards.growth)
-    if (needed <= guards.maxHashBuildBytes || needed <= largest(before, guards.growth)) None
-    else Some(tooMuch(needed, guards))
+    HashTable.tooLarge(needed, guards).filter(_ => needed > largest(before, guards.growth))
   }
 
   /** The same of shuffles that are not started, where they get fewer partitions than Spark's number. */
   def tooLarge(group: ShuffleGroup, number: Int, guards: Guards, conf: SQLConf): Option[String] =
     if (number >= group.number) None
-    else
-      group.readers.flatMap(builds).flatMap(newShuffles).filter(s =>
-        group.shuffles.exists(_ eq s)
-      ).flatMap {
-        shuffle =>
-          ShuffleGroups.link(shuffle) match {
-            case Some(plan) if Estimates.isOfRows(plan, conf) =>
-              val needed = ofEstimate(plan, guards.growth) / number
-              if (needed <= guards.maxHashBuildBytes) None else Some(tooMuch(needed, guards))
-            case _ =>
-              Some(
-                s"a shuffled hash join builds from a shuffle whose size is not known: it keeps Spark's ${group.number} " +
-                  "partitions at least"
-              )
-          }
+    else {
+      val built = group.readers.flatMap(builds).flatMap(newShuffles)
+      val own = built.filter(shuffle => group.shuffles.exists(_ eq shuffle))
+      own.map(ShuffleGroups.link).flatMap {
+        case Some(plan) if Estimates.isOfRows(plan, conf) =>
+          HashTable.tooLarge(ofEstimate(plan, guards.growth) / number, guards)
+        case _ =>
+          Some(
+            "a shuffled hash join builds from a shuffle whose size is not known: it keeps Spark's " +
+              s"${group.number} partitions at least"
+          )
       }.headOption
-
-  private def tooMuch(needed: Long, guards: Guards) =
-    s"the hash table of a shuffled hash join's task would take about $needed bytes, more than the " +
-      s"${guards.maxHashBuildBytes} of spark.aqepilot.guard.max_hash_build_bytes"
+    }
 
   private def ofEstimate(plan: LogicalPlan, growth: Double): Long = {
     val bytes = JoinSide.toLong(plan.stats.sizeInBytes)
-    val rowBytes = JoinSide.toLong(EstimationUtils.getSizePerRow(plan.output))
-    val rows = HashTable.rows(plan.stats.rowCount.map(JoinSide.toLong), bytes, Some(rowBytes))
+    val count = plan.stats.rowCount.map(JoinSide.toLong)
+    val rows = HashTable.rows(count, bytes, Some(JoinSide.rowBytes(plan)))
     HashTable.bytes(bytes.toDouble, rows, growth)
   }
 
@@ -83,24 +74,32 @@ private[rewrite] object HashBuilds {
   /** The largest table that one task builds of a shuffle's rows. */
   private def ofTask(shuffle: ShuffleQueryStageExec, read: SparkPlan, growth: Double): Long =
     shuffle.mapStats.fold(0L) { stats =>
-      val sizes = stats.bytesByPartitionId
-      val total = sizes.sum
+      val sizes = ShuffleFacts.of(stats)
+      val total = sizes.total
       val largest = read match {
-        case r: AQEShuffleReadExec => r.partitionSpecs.map(bytes(_, sizes)).foldLeft(0L)(math.max)
-        case _                     => sizes.foldLeft(0L)(math.max)
+        case r: AQEShuffleReadExec =>
+          r.partitionSpecs.foldLeft(0L)((most, s) => math.max(most, bytes(s, sizes.bytes)))
+        case _ => sizes.max
       }
       val runtime = shuffle.getRuntimeStatistics
       val all = JoinSide.toLong(runtime.sizeInBytes)
       val rows = HashTable.rows(runtime.rowCount.map(JoinSide.toLong), all, None)
       if (total == 0) 0L
       else {
-        val share = largest.toDouble / total
-        HashTable.bytes(math.max(all, total) * share, rows * share, growth)
+        val whole = math.max(all, total).toDouble
+        HashTable.bytesOfPart(whole * largest / total, whole, rows, growth)
       }
     }
 
   private def bytes(spec: ShufflePartitionSpec, sizes: Array[Long]): Long = spec match {
-    case c: CoalescedPartitionSpec      => sizes.slice(c.startReducerIndex, c.endReducerIndex).sum
+    case c: CoalescedPartitionSpec =>
+      var sum = 0L
+      var i = c.startReducerIndex
+      while (i < math.min(c.endReducerIndex, sizes.length)) {
+        sum += sizes(i)
+        i += 1
+      }
+      sum
     case p: PartialReducerPartitionSpec => p.dataSize
     case _                              => 0L
   }

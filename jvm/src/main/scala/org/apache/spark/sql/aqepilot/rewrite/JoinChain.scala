@@ -25,18 +25,23 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, Logi
   */
 final case class JoinChain(
     top: LogicalPlan,
-    relations: Seq[LogicalPlan],
+    relations: IndexedSeq[LogicalPlan],
     conditions: Seq[Expression]
 ) extends PredicateHelper {
 
-  /** The conditions that need several relations, and their positions. */
-  private lazy val spanning: Seq[(Expression, BitSet)] = {
+  /** Of each relation the conditions that need others, too, and the positions of those. */
+  private lazy val spanning: IndexedSeq[Seq[(Expression, BitSet)]] = {
     val position = mutable.HashMap.empty[ExprId, Int]
     for ((relation, i) <- relations.zipWithIndex; a <- relation.output) position.put(a.exprId, i)
-    conditions.flatMap { c =>
+    val found = relations.map(_ => mutable.ArrayBuffer.empty[(Expression, BitSet)])
+    conditions.foreach { c =>
       val needed = c.references.iterator.map(a => position.get(a.exprId)).toSet
-      if (needed.size > 1 && !needed(None)) Some((c, BitSet(needed.flatten.toSeq: _*))) else None
+      if (needed.size > 1 && !needed(None)) {
+        val all = BitSet(needed.flatten.toSeq: _*)
+        all.foreach(i => found(i) += c -> (all - i))
+      }
     }
+    found.map(_.toSeq)
   }
 
   /** The conditions that join a relation to others, of which there is none for a cross product.
@@ -47,20 +52,25 @@ final case class JoinChain(
     connecting(BitSet(joined: _*), next)
 
   private def connecting(joined: BitSet, next: Int): Seq[Expression] =
-    spanning.collect { case (c, of) if of(next) && of.subsetOf(joined + next) => c }
+    spanning(next).collect { case (c, others) if others.subsetOf(joined) => c }
 
   /** Of some relations those that a condition joins to others. */
   def connected(joined: Seq[Int], rest: Seq[Int]): Seq[Int] = {
     val there = BitSet(joined: _*)
-    rest.filter(next =>
-      spanning.exists { case (_, of) => of(next) && of.subsetOf(there + next) }
-    )
+    rest.filter(isConnected(there, _))
   }
+
+  private def isConnected(joined: collection.BitSet, next: Int): Boolean =
+    spanning(next).exists { case (_, others) => others.subsetOf(joined) }
 
   /** How many joins of an order have no condition. */
   def crossProducts(order: Seq[Int]): Int = {
-    val before = order.scanLeft(BitSet.empty)(_ + _)
-    order.zip(before).tail.count { case (next, joined) => connecting(joined, next).isEmpty }
+    val joined = mutable.BitSet(order.head)
+    order.tail.count { next =>
+      val isProduct = !isConnected(joined, next)
+      joined += next
+      isProduct
+    }
   }
 
   /** Whether the query's author has left out a join's condition: Spark refuses that where
@@ -83,7 +93,7 @@ final case class JoinChain(
   lazy val sparkCrossProducts: Int = crossProducts(relations.indices)
 
   /** The join of some relations, in their order, without what only the rest needs. */
-  def joined(order: Seq[Int], hint: JoinHint, mark: (Join, Int) => Unit): LogicalPlan = {
+  def joined(order: Seq[Int], mark: (Join, Int) => Unit): LogicalPlan = {
     var left = conditions
     var plan = relations(order.head)
     var before = BitSet(order.head)
@@ -93,7 +103,7 @@ final case class JoinChain(
         left.partition(c => c.references.subsetOf(refs) && canEvaluateWithinJoin(c))
       // Spark refuses an inner join that no condition connects where spark.sql.crossJoin.enabled is false.
       val joinType: InnerLike = if (connecting(before, next).isEmpty) Cross else Inner
-      val join = Join(plan, relations(next), joinType, here.reduceLeftOption(And), hint)
+      val join = Join(plan, relations(next), joinType, here.reduceLeftOption(And), JoinHint.NONE)
       mark(join, next)
       left = others
       before += next

@@ -2,12 +2,7 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.aqepilot.{FailOpen, Health, PolicySet, Sessions}
 import org.apache.spark.sql.aqepilot.log.PolicyNews
-import org.apache.spark.sql.catalyst.plans.logical.{
-  Join,
-  LogicalPlan,
-  RepartitionByExpression,
-  ReturnAnswer
-}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, ReturnAnswer}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
@@ -24,35 +19,24 @@ import io.aqepilot.decision.DynamicJoinSelectionPoint
 object JoinIdentity extends SparkStrategy {
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = {
-    plan match {
+    FailOpen("join identity", ())(plan match {
       case ReturnAnswer(root) =>
         FailOpen("policy news", ()) {
           Sessions.active.foreach(s => PolicyNews.tell(s, PolicySet.of(s.sessionState.conf)))
         }
         FailOpen("join identity", ()) {
-          if (root.containsPattern(TreePattern.JOIN) && !root.exists(_.isInstanceOf[Stage])) {
-            root.foreach {
+          if (!root.exists(_.isInstanceOf[Stage])) {
+            FailOpen("parts read twice", ())(ReadTwice.mark(root))
+            if (root.containsPattern(TreePattern.JOIN)) root.foreach {
               case j: Join => JoinState.start(j)
               case _       =>
-            }
-            root.foreach {
-              case r: RepartitionByExpression if isReadTwice(r) =>
-                r.foreach(JoinState.of(_).foreach(_.isReadTwice = true))
-              case _ =>
             }
           }
         }
       case _ =>
-    }
+    })
     Nil
   }
-
-  /** Whether this is a part that several readers share and that gives other rows each time it runs: a WITH query that
-    * is not deterministic, as `ReplaceCTERefWithRepartition` leaves it. Spark plans it once for each reader, and
-    * runs it once because the plans are equal.
-    */
-  private def isReadTwice(r: RepartitionByExpression): Boolean =
-    r.partitionExpressions.isEmpty && r.optNumPartitions.isEmpty && !r.deterministic
 }
 
 /** Notes how each re-plan would run the joins that a policy decided on, to tell later a decision that AQE's

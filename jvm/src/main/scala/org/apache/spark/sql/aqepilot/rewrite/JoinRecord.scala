@@ -1,11 +1,11 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.{FailOpen, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.{PolicySet, Sessions}
 import org.apache.spark.sql.aqepilot.facts.{JoinFacts, JoinSide, Tables}
 import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
 import org.apache.spark.sql.catalyst.plans.logical.Join
 
-import io.aqepilot.decision.{DecisionPoint, DynamicJoinSelectionPoint, Reason}
+import io.aqepilot.decision.{DynamicJoinSelectionPoint, Reason}
 
 /** Writes what was decided on joins into the decision log, once for each change. */
 private object JoinRecord {
@@ -42,13 +42,6 @@ private object JoinRecord {
       DecisionRecord.write(session, point, executionId, subject, of.asked, outcome)
     }
   }
-
-  /** A join of which each run gives other rows, and which is left to Spark. */
-  def readTwice(session: Sessions.Classic, at: DecisionPoint, tables: => Option[String]): Unit =
-    FailOpen("record", ()) {
-      val detail = "a WITH query with rand() or the like is read several times"
-      DecisionRecord.undecided(session, at, Reason.NonDeterministicCte, detail, tables)
-    }
 
   /** A join that has no identity: left to Spark. */
   def untracked(

@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot.rewrite
 import java.util.{Collections, WeakHashMap}
 import java.util.concurrent.atomic.AtomicLong
 
+import org.apache.spark.sql.aqepilot.facts.{Beneath, BeneathJoin}
 import org.apache.spark.sql.catalyst.plans.logical.{
   HintInfo,
   Join,
@@ -12,7 +13,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 }
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
 
 /** What is remembered of a join from its first planning to the end of its query.
   *
@@ -22,8 +22,11 @@ import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
   *
   * @param userHint
   *   the join's hint before any adaptive rule saw it
+  * @param isReadTwice
+  *   whether the join stands in a part that has to be planned alike for each of its readers ([[ReadTwice]]): no
+  *   policy decides on it
   */
-final class JoinState(val id: Long, val userHint: JoinHint) {
+final class JoinState(val id: Long, val userHint: JoinHint, val isReadTwice: Boolean) {
   val left = new SideState
   val right = new SideState
 
@@ -43,13 +46,10 @@ final class JoinState(val id: Long, val userHint: JoinHint) {
     JoinState.anyForced = true
   }
 
-  /** Whether the join stands in a part that is planned for each of its readers and has to be planned alike, because
-    * each run of it would give other rows. No policy decides on it.
-    */
-  @volatile var isReadTwice: Boolean = false
-
   val skew = new SkewState
   val selection = new SelectionState
+
+  private[aqepilot] val beneath = new BeneathJoin
 
   /** Whether a policy has chosen the join's strategy in the latest re-plan. */
   def isDecided: Boolean = left.isDecided || right.isDecided || selection.inForce.isDefined
@@ -108,14 +108,14 @@ object JoinState {
 
   /** Gives a join its identity and keeps the hint that it has now. */
   def start(join: Join): Unit = {
-    val state = new JoinState(ids.incrementAndGet(), join.hint)
+    val state = new JoinState(ids.incrementAndGet(), join.hint, ReadTwice.isIn(join))
     val key = Array(state.id)
     states.put(key, state)
     join.setTagValue(tag, key)
   }
 
   /** Whether stages run beneath a join that is being planned. */
-  def isReplan(join: Join): Boolean = join.exists(_.isInstanceOf[Stage])
+  def isReplan(join: Join): Boolean = Beneath.hasStage(join)
 
   def of(join: LogicalPlan): Option[JoinState] =
     join.getTagValue(tag).flatMap(key => Option(states.get(key)))

@@ -83,6 +83,7 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     val sc = session.sparkContext
     val conf = session.sessionState.conf
     val executionId = QueryFacts.executionId(sc)
+    val begun = System.nanoTime()
     val current = PlanFacts.of(c.plan, isCurrent = true)
     val candidate = PlanFacts.of(plan, isCurrent = false)
     val (currentOwn, candidateOwn) = (SparkCosts.inShuffles(c.own), SparkCosts.inShuffles(own))
@@ -90,11 +91,17 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     val isNew = !memory.exists(_.key == key)
     if (isNew) {
       askings += 1
-      def asked(of: PlanFacts, cost: Option[Double]) = Asking.of(session, set, point, executionId) {
-        CostFacts.row(sc, conf, executionId, of, current, cost, currentOwn)
-      }
-      memory =
-        Some(AskedPlans(key, asked(current, currentOwn), asked(candidate, candidateOwn)))
+      def asked(of: PlanFacts, cost: Option[Double], begun: Long) =
+        Asking.of(session, set, point, executionId, begun = begun) {
+          CostFacts.row(sc, conf, executionId, of, current, cost, currentOwn)
+        }
+      memory = Some(
+        AskedPlans(
+          key,
+          asked(current, currentOwn, begun),
+          asked(candidate, candidateOwn, System.nanoTime())
+        )
+      )
     }
     val answers = memory.get
     val compared = compare(answers, currentOwn, candidateOwn, sparkAdopts(c, own))

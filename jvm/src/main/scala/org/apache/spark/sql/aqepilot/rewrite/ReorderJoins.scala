@@ -3,15 +3,16 @@ package org.apache.spark.sql.aqepilot.rewrite
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.annotation.tailrec
+import scala.collection.mutable
 
 import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
 import org.apache.spark.sql.aqepilot.facts.{ChainFacts, QueryFacts, Tables}
 import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
-import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
 import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.DoubleType
 
 import io.aqepilot.decision.{FactsRow, Guards, JoinReorderPoint, Reason, Verdict}
@@ -22,8 +23,8 @@ import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure}
   * Hook: after the optimiser's operator rules, before statistics and costs are looked at; once for a query, and
   * once for each subquery that Spark optimises by itself. The output's columns stay as they are and in their
   * order. A chain that is ordered is left alone when the rule comes to it again, as it does where Spark applies a
-  * batch twice to see that its rules are idempotent (`spark.testing`). Where `spark.sql.cbo.joinReorder.enabled` would order the joins again, an empty hint keeps it away
-  * from those that a policy ordered.
+  * batch twice to see that its rules are idempotent (`spark.testing`). Where
+  * `spark.sql.cbo.joinReorder.enabled` would order the joins again, [[KeepOrder]] keeps it away.
   *
   * A no-op without policies.
   */
@@ -44,12 +45,16 @@ object ReorderJoins extends Rule[LogicalPlan] {
         !Health.isLive(point) || set.at(point).isEmpty ||
         !plan.containsPattern(TreePattern.INNER_LIKE_JOIN)
       ) plan
-      else Sessions.active.fold(plan)(reordered(_, set, plan))
+      else
+        Sessions.active.fold(plan) { session =>
+          val now = reordered(session, set, plan)
+          if ((now ne plan) && conf.cboEnabled && conf.joinReorderEnabled) KeepOrder(now) else now
+        }
     }
 
   private def reordered(session: Sessions.Classic, set: PolicySet, plan: LogicalPlan): LogicalPlan =
     read(session, plan) match {
-      case Some(chain) if chain.hasImplicitProduct && !conf.crossJoinEnabled =>
+      case Some(chain) if !conf.crossJoinEnabled && chain.hasImplicitProduct =>
         DecisionRecord.undecided(
           session,
           point,
@@ -104,7 +109,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
     )(facts.whole)
     val id = ids.incrementAndGet()
     val order = asked.enforced.map { case (_, o) => o.asInstanceOf[ArrayData].toIntArray().toSeq }
-    val plan = order.fold(chain.top)(ordered(chain, _, id, conf))
+    val plan = order.fold(chain.top)(ordered(chain, _, id))
     val fault = if (plan eq chain.top) None else PlanIntegrity.fault(chain, plan)
     fault.foreach(FailOpen.fault(point.name, _))
     record(session, chain, id, asked, executionId, fault)
@@ -114,18 +119,11 @@ object ReorderJoins extends Rule[LogicalPlan] {
   private def ordered(
       chain: JoinChain,
       order: Seq[Int],
-      id: Long,
-      conf: SQLConf
+      id: Long
   ): LogicalPlan = if (order == chain.relations.indices) chain.top
   else {
-    val hint =
-      if (conf.cboEnabled && conf.joinReorderEnabled) JoinHint(Some(HintInfo()), None)
-      else JoinHint.NONE
-    val plan = chain.joined(
-      order,
-      hint,
-      (join: Join, position) => join.setTagValue(tag, Array(id, position.toLong))
-    )
+    val plan =
+      chain.joined(order, (join, position) => join.setTagValue(tag, Array(id, position.toLong)))
     if (plan.output == chain.top.output) plan else Project(chain.top.output, plan)
   }
 
@@ -137,6 +135,13 @@ object ReorderJoins extends Rule[LogicalPlan] {
       chain: JoinChain,
       facts: ChainFacts
   ): Either[EvaluationFailure, Any] = {
+    // A score that depends on the relation alone is its score at every step.
+    val isFixed = !JoinReorderPoint.ofStep.exists(policy.references)
+    val known = mutable.HashMap.empty[Int, Either[EvaluationFailure, Any]]
+    def score(c: Int, joined: Seq[Int], joinedRow: => InternalRow) = {
+      def asked = policy.eval(facts.row(c, joined, joinedRow))
+      if (isFixed) known.getOrElseUpdate(c, asked) else asked
+    }
     @tailrec def ordered(joined: Seq[Int]): Either[EvaluationFailure, Any] = {
       val rest = chain.relations.indices.diff(joined)
       val connected = chain.connected(joined, rest)
@@ -145,8 +150,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
       else if (candidates.size == 1 && joined.nonEmpty) ordered(joined :+ candidates.head)
       else {
         lazy val joinedRow = facts.joined(joined)
-        val scores =
-          candidates.iterator.map(c => (c, policy.eval(facts.row(c, joined, joinedRow))))
+        val scores = candidates.iterator.map(c => (c, score(c, joined, joinedRow)))
         var best: (Int, Double) = null
         var otherwise: Option[Either[EvaluationFailure, Any]] = None
         while (otherwise.isEmpty && scores.hasNext)

@@ -67,21 +67,20 @@ object SelectJoin extends SparkStrategy {
 
   private val point = JoinSelectionPoint
 
-  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case join: Join =>
-      DecisionRecord.failingOpen(point, Seq.empty[SparkPlan]) {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] =
+    DecisionRecord.failingOpen(point, Seq.empty[SparkPlan])(plan match {
+      case join: Join =>
         lazy val set = PolicySet.of(SQLConf.get)
         if (!Health.isLive(point) || set.at(point).isEmpty) Nil
         else if (JoinSide.of(join.left).isBroadcast || JoinSide.of(join.right).isBroadcast) Nil
         else Sessions.active.fold(Seq.empty[SparkPlan])(decide(_, set, join))
-      }
-    case _ => Nil
-  }
+      case _ => Nil
+    })
 
   private def decide(session: Sessions.Classic, set: PolicySet, join: Join): Seq[SparkPlan] =
     JoinState.of(join) match {
       case Some(state) if state.isReadTwice =>
-        JoinRecord.readTwice(session, point, Some(tables(join)))
+        ReadTwice.record(session, point, Some(tables(join)))
         Nil
       case Some(state) => state.synchronized(decide(session, set, join, state))
       case None        =>
@@ -127,11 +126,14 @@ object SelectJoin extends SparkStrategy {
     lazy val planned = FailOpen("spark strategy", Option.empty[SparkPlan])(
       JoinStrategy.plannedBySpark(session, join).headOption
     )
+    val begun = System.nanoTime()
     val facts = new SelectionFacts(state, join, conf, JoinState.isReplan(join), planned)
     val key = (set, facts.version, QueryFacts.conf(conf))
     state.selection.asked.filter(_.key == key).getOrElse {
       val number = state.selection.asked.fold(1)(_.number + 1)
-      val asked = Asking.of(session, set, point, executionId)(facts.row(sc, executionId))
+      val asked = Asking.of(session, set, point, executionId, begun = begun)(
+        facts.row(sc, executionId)
+      )
       val of = AskedSelection(
         key,
         number,

@@ -79,7 +79,7 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
         JoinState.of(join) match {
           case Some(state) if state.isReadTwice =>
             if (set.at(point).nonEmpty)
-              JoinRecord.readTwice(session, point, Some(JoinRecord.tables(left, right)))
+              ReadTwice.record(session, point, Some(JoinRecord.tables(left, right)))
             join
           case Some(state) =>
             new JoinDecision(session, join, state, left, right, set).decide { (spark, conversion) =>

@@ -145,6 +145,7 @@ object SetShufflePartitions extends Rule[SparkPlan] {
   ) = {
     val sc = session.sparkContext
     val executionId = QueryFacts.executionId(sc)
+    val begun = System.nanoTime()
     val facts = ShuffleGroupFacts.of(group, conf)
     val key = (set, QueryFacts.conf(conf), facts, group.shapes)
     val known = answers.byKey.get(key)
@@ -152,7 +153,9 @@ object SetShufflePartitions extends Rule[SparkPlan] {
     else {
       val asked = AskedShuffles(
         ids.incrementAndGet(),
-        Asking.of(session, set, point, executionId)(facts.row(sc, conf, executionId))
+        Asking.of(session, set, point, executionId, begun = begun)(
+          facts.row(sc, conf, executionId)
+        )
       )
       answers.byKey.put(key, asked)
       def record(outcome: (Reason, Option[String])): Unit = FailOpen("record", ()) {
@@ -170,12 +173,15 @@ object SetShufflePartitions extends Rule[SparkPlan] {
   }
 
   private def validated(plan: SparkPlan, changes: Seq[Change]): (Seq[Change], Seq[Change]) =
-    if (changes.isEmpty || isLegal(plan, changed(plan, changes))) (changes, Nil)
+    if (changes.isEmpty || isUnchangedOrLegal(plan, changed(plan, changes))) (changes, Nil)
     else
       changes.foldLeft((Seq.empty[Change], Seq.empty[Change])) { case ((legal, illegal), c) =>
         if (isLegal(plan, changed(plan, legal :+ c))) (legal :+ c, illegal)
         else (legal, illegal :+ c)
       }
+
+  private def isUnchangedOrLegal(before: SparkPlan, plan: SparkPlan): Boolean =
+    (plan eq before) || isLegal(before, plan)
 
   private def isLegal(before: SparkPlan, plan: SparkPlan): Boolean =
     RequiredDistribution.isKept(before, plan) &&

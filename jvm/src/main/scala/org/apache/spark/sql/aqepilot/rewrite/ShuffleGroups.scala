@@ -1,5 +1,7 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
+import java.util.IdentityHashMap
+
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -73,7 +75,7 @@ object ShuffleGroups {
     */
   def of(plan: SparkPlan, shapes: ShuffleShapes): Seq[ShuffleGroup] = {
     val shape = shapes.numbering()
-    val found = stages(plan)
+    val found = new ShuffleReaders().stages(plan)
     val known = startedShuffles(plan, shape)
     merged(found.filter(_.shuffles.nonEmpty).map { group =>
       val own = group.shuffles.map(shape)
@@ -108,7 +110,18 @@ object ShuffleGroups {
       case s: QueryStageExec => startedShuffles(s.plan, shape)
     }.foldLeft(Map.empty[Int, Int])(_ ++ _)
 
-  private def stages(plan: SparkPlan): Seq[ShuffleGroup] = {
+  private def merged(groups: Seq[ShuffleGroup]): Seq[ShuffleGroup] =
+    groups.foldLeft(Vector.empty[ShuffleGroup]) { (done, group) =>
+      val (equal, others) = done.partition(_.shapes.exists(group.shapes.contains))
+      others :+ equal.foldRight(group)(_ + _)
+    }
+}
+
+/** Finds the groups of one plan. */
+final private class ShuffleReaders {
+  import ShuffleGroups.isSparks
+
+  def stages(plan: SparkPlan): Seq[ShuffleGroup] = {
     val below = mutable.ArrayBuffer.empty[SparkPlan]
     val group = read(plan, plan, below, isNeeded = false)
     group +: below.toSeq.flatMap(stages)
@@ -141,7 +154,7 @@ object ShuffleGroups {
       nothing(reader).copy(isFixed = isCounted(e.outputPartitioning))
     case s: ShuffleQueryStageExec if isCounted(s.outputPartitioning) =>
       val number = s.shuffle.outputPartitioning.numPartitions
-      nothing(reader).copy(started = Some(number), isFixed = !isSparks(s))
+      nothing(reader).copy(started = Some(number), isFixed = !isOfSparks(s))
     case s: QueryStageExec                                             => nothing(reader)
     case u: UnionExec if !isNeeded || !isCounted(u.outputPartitioning) => apart(u, reader, below)
     case c: CartesianProductExec                                       => apart(c, reader, below)
@@ -161,7 +174,7 @@ object ShuffleGroups {
     nothing(reader)
   }
 
-  private def isSparks(stage: ShuffleQueryStageExec): Boolean =
+  private def isOfSparks(stage: ShuffleQueryStageExec): Boolean =
     (stage.plan match {
       case r: ReusedExchangeExec => r.child
       case p                     => p
@@ -175,10 +188,20 @@ object ShuffleGroups {
     case p                                        => p.numPartitions > 1
   }
 
+  // Each shuffle is come to from every shuffle above it.
+  private val known = new IdentityHashMap[ShuffleExchangeExec, Option[Int]]
+
   /** The number of partitions of what a shuffle reads, if that is partitioned by the same already, by shuffles
     * of Spark's that have all been started.
     */
-  private def startedBeneath(e: ShuffleExchangeExec): Option[Int] = {
+  private def startedBeneath(e: ShuffleExchangeExec): Option[Int] =
+    Option(known.get(e)).getOrElse {
+      val started = findStartedBeneath(e)
+      known.put(e, started)
+      started
+    }
+
+  private def findStartedBeneath(e: ShuffleExchangeExec): Option[Int] = {
     val group = read(e.child, e.child, mutable.ArrayBuffer.empty, isNeeded = true)
     if (group.started.isEmpty || group.isFixed || group.shuffles.nonEmpty) None
     else flat(e.child.outputPartitioning).find(isSame(e.outputPartitioning, _)).map(_.numPartitions)
@@ -196,11 +219,5 @@ object ShuffleGroups {
     (ShufflePartitionings.withNumber(a, 1), ShufflePartitionings.withNumber(b, 1)) match {
       case (Some(x: Expression), Some(y: Expression)) => x.semanticEquals(y)
       case _                                          => false
-    }
-
-  private def merged(groups: Seq[ShuffleGroup]): Seq[ShuffleGroup] =
-    groups.foldLeft(Vector.empty[ShuffleGroup]) { (done, group) =>
-      val (equal, others) = done.partition(_.shapes.exists(group.shapes.contains))
-      others :+ equal.foldRight(group)(_ + _)
     }
 }

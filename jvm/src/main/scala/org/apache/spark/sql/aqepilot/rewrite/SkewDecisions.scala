@@ -62,7 +62,7 @@ final private class SkewDecisions(
     val (left, known) = stage.joins
       .flatMap(join => JoinState.of(join).map(join -> _))
       .partition(_._2.isReadTwice)
-    left.foreach { case (_, state) => JoinRecord.readTwice(session, point, tables(state)) }
+    left.foreach { case (_, state) => ReadTwice.record(session, point, tables(state)) }
     val asked = known.flatMap { case (join, state) => ask(join, state) }
     val outcome =
       if (asked.forall(_._3.toSplit.isEmpty)) SkewOutcome(plan, Reason.Applied, None)

@@ -1,0 +1,190 @@
+package org.apache.spark.sql.aqepilot.control
+
+import java.io.ByteArrayOutputStream
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.{CountDownLatch, TimeUnit}
+import java.util.concurrent.atomic.AtomicBoolean
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.aqepilot.{
+  AqePilotConf,
+  FailOpen,
+  Mode,
+  PerApplication,
+  PolicySet,
+  Runs,
+  Sessions
+}
+import org.apache.spark.sql.aqepilot.log.DecisionLog
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.util.ThreadUtils
+
+import io.aqepilot.decision.Problem
+import io.aqepilot.log.{AqePilotControl, EventSchema}
+
+/** The control file of one application: `spark.aqepilot.control`. It lowers policies' modes, and never raises them.
+  *
+  * A thread of its own reads it, at the start and then every `spark.aqepilot.control.refresh`; no query waits for it.
+  * While it cannot be read the last good copy holds, and `spark.aqepilot.control.unreachable` as long as there was
+  * none. A reading that hangs shows in [[age]].
+  *
+  * @param read
+  *   gives the file's text
+  */
+final class Control(
+    val path: String,
+    read: () => String,
+    refreshMillis: Long,
+    unreachable: Mode,
+    spark: String,
+    changed: Control => Unit
+) {
+  import Control._
+
+  @volatile private var good: Option[ControlFile] = None
+  @volatile private var readAt: Option[Long] = None
+  @volatile private var wrong: Option[String] = Some("it has not been read yet")
+  @volatile private var inForce: Limits = unread
+  private val first = new CountDownLatch(1)
+  private val hasBegun = new AtomicBoolean
+
+  def limits: Limits = inForce
+
+  /** Counts the file's writes; none before the first was read. */
+  def version: Option[Long] = good.map(_.version)
+
+  /** Since it was read last, in milliseconds; none if it never was. */
+  def age: Option[Long] = readAt.map(at => (System.nanoTime() - at) / 1000000)
+
+  /** Why the newest copy is not known, if so. */
+  def problem: Option[String] =
+    wrong.orElse(age.filter(_ > 3 * refreshMillis + SlowReadMillis).map { millis =>
+      s"it was read last ${millis / 1000} s ago: its file system does not answer"
+    })
+
+  def problems: Seq[Problem] = problem.toSeq.map { what =>
+    val instead = good.fold(s"${AqePilotConf.ControlUnreachable.key}=${unreachable.name} holds") {
+      file => s"version ${file.version} holds"
+    }
+    Problem(Problem.ControlUnreachable, s"${AqePilotConf.Control.key} ($path): $what; $instead")
+  }
+
+  /** Reads it once. Throws nothing. */
+  def refresh(): Unit = {
+    val before = (wrong, inForce.rules)
+    val found =
+      try ControlFile.parse(read())
+      catch {
+        case e @ (NonFatal(_) | _: LinkageError) => Left(FailOpen.short(e))
+      }
+    found match {
+      case Right(file) =>
+        good = Some(file)
+        readAt = Some(System.nanoTime())
+        wrong = None
+      case Left(what) => wrong = Some(what)
+    }
+    val rules = good.map(_.rules.filter(_.holds(System.currentTimeMillis())))
+    inForce = rules.fold(unread) { now =>
+      if (now == inForce.rules) inForce else new Limits(now, spark)
+    }
+    first.countDown()
+    if (before != ((wrong, inForce.rules))) changed(this)
+  }
+
+  /** Waits until it was read for the first time, or could not be. */
+  def await(millis: Long): Unit = first.await(millis, TimeUnit.MILLISECONDS)
+
+  private def unread: Limits =
+    Limits.of(unreachable, s"$path: ${wrong.getOrElse("")}", spark)
+}
+
+object Control {
+
+  /** A session's start waits as long for the first reading. */
+  private val FirstReadMillis = 5000L
+  private val SlowReadMillis = 30000L
+
+  /** The application's; none where the setting is not submitted. */
+  def of(sc: SparkContext): Option[Control] = known.of(sc)
+
+  private val known = new PerApplication[Option[Control]](sc =>
+    AqePilotConf.getSubmitted(AqePilotConf.Control).map(start(sc, _))
+  )
+
+  private def start(sc: SparkContext, path: String): Control = {
+    val refresh = AqePilotConf.toMillis(AqePilotConf.inForce(AqePilotConf.ControlRefresh))
+    val control = new Control(
+      path,
+      () => textOf(path, sc),
+      refresh,
+      Mode.of(AqePilotConf.inForce(AqePilotConf.ControlUnreachable)),
+      sc.version,
+      tell(sc, _)
+    )
+    val thread = ThreadUtils.newDaemonSingleThreadScheduledExecutor("aqepilot-control")
+    val reads: Runnable = () =>
+      FailOpen("control", ()) {
+        Sessions.forget()
+        if (sc.isStopped) thread.shutdown() else control.refresh()
+      }
+    thread.scheduleWithFixedDelay(reads, 0, refresh, TimeUnit.MILLISECONDS)
+    control
+  }
+
+  /** When a session starts; the application's first waits for the first reading. */
+  def begin(sc: SparkContext): Unit =
+    of(sc).filter(_.hasBegun.compareAndSet(false, true)).foreach { control =>
+      control.await(FirstReadMillis)
+      val log = DecisionLog.get(sc)
+      log.observe("control.age_ms")(control.age.getOrElse(-1L))
+      log.observe("control.rules")(control.limits.rules.size.toLong)
+      log.observe("control.unreachable")(if (control.problem.isEmpty) 0L else 1L)
+    }
+
+  /** The policies as far as the control file lets them go: none where that cannot be told. */
+  def limited(set: PolicySet, conf: SQLConf): PolicySet =
+    FailOpen("control", PolicySet.empty) {
+      SparkContext.getActive.flatMap(sc => of(sc).map(_ -> sc)).fold(set) { case (control, sc) =>
+        control.limits.of(set, Runs.of(conf, sc).job.value)
+      }
+    }
+
+  private def tell(sc: SparkContext, control: Control): Unit = {
+    val rules = control.limits.rules.map(_.toString)
+    control.problems.foreach(p => FailOpen.warnOnce(s"${p.code}: ${p.message}"))
+    FailOpen.info(
+      s"control file ${control.path}, version ${control.version.getOrElse("unknown")}: " +
+        (if (rules.isEmpty) "no rule" else rules.mkString("; "))
+    )
+    DecisionLog.get(sc).control(
+      AqePilotControl(
+        EventSchema.Version,
+        System.currentTimeMillis(),
+        control.path,
+        control.version,
+        rules,
+        control.problem
+      )
+    )
+  }
+
+  private def textOf(path: String, sc: SparkContext): String = {
+    val file = new Path(path)
+    val in = file.getFileSystem(sc.hadoopConfiguration).open(file)
+    try {
+      val text = new ByteArrayOutputStream
+      val buffer = new Array[Byte](8192)
+      var n = in.read(buffer)
+      while (n >= 0 && text.size <= ControlFile.MaxBytes) {
+        text.write(buffer, 0, n)
+        n = in.read(buffer)
+      }
+      require(text.size <= ControlFile.MaxBytes, s"it has more than ${ControlFile.MaxBytes} bytes")
+      new String(text.toByteArray, UTF_8)
+    } finally in.close()
+  }
+}

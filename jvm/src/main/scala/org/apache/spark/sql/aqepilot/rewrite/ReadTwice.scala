@@ -1,0 +1,57 @@
+package org.apache.spark.sql.aqepilot.rewrite
+
+import org.apache.spark.sql.aqepilot.{FailOpen, Sessions}
+import org.apache.spark.sql.aqepilot.log.DecisionRecord
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, RepartitionByExpression}
+import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
+
+import io.aqepilot.decision.{DecisionPoint, Reason}
+
+/** Finds the parts of a query that several readers share and that give other rows each time they run, as `rand()`
+  * does: a WITH query, or a DataFrame that is used again. Spark plans such a part once for each reader, and runs it
+  * once because the plans are equal, so each reader has to be planned alike: no policy decides in it.
+  */
+private object ReadTwice {
+
+  /** On the nodes of such parts, those of subqueries, too, which Spark plans by themselves and later. */
+  private val tag = TreeNodeTag[Unit]("aqepilot.read_twice")
+
+  def isIn(node: LogicalPlan): Boolean = node.getTagValue(tag).nonEmpty
+
+  /** Whether a stage runs some of such a part; one that merely reads it does not. */
+  def isIn(stage: SparkPlan): Boolean = stage.exists {
+    case _: QueryStageExec | _: AQEShuffleReadExec => false
+    case node                                      => node.logicalLink.exists(isIn(_))
+  }
+
+  def mark(root: LogicalPlan): Unit = if (!root.deterministic) {
+    val parts = root.collectWithSubqueries {
+      case p
+          if !p.deterministic && p.containsAnyPattern(
+            TreePattern.JOIN,
+            TreePattern.AGGREGATE,
+            TreePattern.REPARTITION_OPERATION
+          ) => p
+    }
+    val repeated = parts.groupBy(_.canonicalized).values.filter(_.size > 1).flatten
+    for (part <- parts.filter(isSharedQuery) ++ repeated)
+      part.collectWithSubqueries { case node => node.setTagValue(tag, ()) }
+  }
+
+  /** A WITH query with several readers, as `ReplaceCTERefWithRepartition` leaves it; another reader may be beyond this
+    * plan, where this is a subquery's.
+    */
+  private def isSharedQuery(plan: LogicalPlan): Boolean = plan match {
+    case r: RepartitionByExpression => r.partitionExpressions.isEmpty && r.optNumPartitions.isEmpty
+    case _                          => false
+  }
+
+  /** What such a part's joins or shuffles would be decided on, and are not. */
+  def record(session: Sessions.Classic, at: DecisionPoint, tables: => Option[String]): Unit =
+    FailOpen("record", ()) {
+      val detail = "a part of the query with rand() or the like is read several times"
+      DecisionRecord.undecided(session, at, Reason.NonDeterministicCte, detail, tables)
+    }
+}

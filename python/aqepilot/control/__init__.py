@@ -1,0 +1,186 @@
+"""The control file: one small JSON by which policies are switched off in all applications at once.
+
+An application that is submitted with ``spark.aqepilot.control`` reads it again and again; see
+`docs/control.md`. Here it is written, by any number of people at the same time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from getpass import getuser
+from socket import gethostname
+from typing import Literal, TypeVar
+from uuid import uuid4
+
+from pydantic import ValidationError
+
+from aqepilot.control.rules import (
+    MOST_HISTORY,
+    SELECTORS,
+    ControlFile,
+    Rule,
+    Write,
+    selected,
+    shown,
+)
+from aqepilot.control.store import Store, of_path
+from aqepilot.errors import AqePilotError, Problem
+
+__all__ = ["SELECTORS", "ControlFile", "Rule", "Write", "lift", "lower", "read"]
+
+T = TypeVar("T")
+_TRIES = 10
+
+
+def read(path: str, conf: Mapping[str, str] | None = None) -> ControlFile:
+    """Returns what the control file says.
+
+    Args:
+        path: The file: a path of this machine or a URI of a Hadoop file system.
+        conf: Spark settings for that file system, ``spark.hadoop.*``.
+
+    Raises:
+        AqePilotError: There is no such file, it cannot be read, or it is no control file.
+    """
+    store = of_path(path, conf or {})
+    text = store.read()
+    if text is None:
+        message = (
+            f"{path} does not exist: `aqepilot control on --file {path}` makes one without a rule. "
+            "Until then spark.aqepilot.control.unreachable holds where it is named."
+        )
+        raise AqePilotError(Problem("CONTROL_UNREACHABLE", message, path))
+    return ControlFile.parse(text, path)
+
+
+def lower(
+    path: str,
+    mode: Literal["off", "shadow"],
+    selectors: Mapping[str, str] | None = None,
+    *,
+    reason: str,
+    until: datetime | None = None,
+    by: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> Rule:
+    """Adds a rule, in the place of one with the same selectors; makes the file if there is none.
+
+    Args:
+        path: As for `read`.
+        mode: The most that policies may do: ``off`` or ``shadow``.
+        selectors: What it is for, by names of `SELECTORS`; all have to fit. None is everything.
+        reason: Why, for those who wonder later.
+        until: When it ends; null for never.
+        by: Who says so; null for the user of this process at this machine.
+        conf: As for `read`.
+
+    Returns:
+        The rule as it was written.
+
+    Raises:
+        AqePilotError: A selector is unknown, or the file cannot be read or written.
+    """
+    own = selected(selectors or {})
+
+    def change(file: ControlFile, write: Write) -> Rule:
+        rule = Rule(
+            id=write.id, mode=mode, until=until, at=write.at, by=write.by, reason=reason, **own
+        )
+        file.rules = [r for r in file.rules if r.selectors != own] + [rule]
+        return rule
+
+    write = _write(mode, own, reason, by, until)
+    return _written(of_path(path, conf or {}), path, write, change)
+
+
+def lift(
+    path: str,
+    selectors: Mapping[str, str] | None = None,
+    *,
+    rule: str | None = None,
+    everything: bool = False,
+    reason: str = "",
+    by: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> list[Rule]:
+    """Takes rules back; makes a file without a rule if there is none.
+
+    Args:
+        path: As for `read`.
+        selectors: Those of the rule, exactly. None is the rule for everything.
+        rule: The rule's id instead.
+        everything: All rules instead.
+        reason: Why.
+        by: Who says so; null for the user of this process at this machine.
+        conf: As for `read`.
+
+    Returns:
+        The rules that were taken back.
+
+    Raises:
+        AqePilotError: There are rules, but not this one; or as for `lower`.
+    """
+    own = selected(selectors or {})
+
+    def change(file: ControlFile, write: Write) -> list[Rule]:
+        def is_meant(r: Rule) -> bool:
+            return everything or (r.id == rule if rule else r.selectors == own)
+
+        lifted = [r for r in file.rules if is_meant(r)]
+        if file.rules and not lifted:
+            what = f"with the id {rule}" if rule else f"for exactly {shown(own)}"
+            rules = "; ".join(f"{r.id}: {r.mode} for {shown(r.selectors)}" for r in file.rules)
+            message = f"there is no rule {what}. There are: {rules}."
+            raise AqePilotError(Problem("CONTROL_RULE_UNKNOWN", message, path))
+        file.rules = [r for r in file.rules if not is_meant(r)]
+        return lifted
+
+    write = _write("on", own, f"rule {rule}. {reason}".rstrip() if rule else reason, by, None)
+    return _written(of_path(path, conf or {}), path, write, change)
+
+
+def _write(
+    action: Literal["off", "shadow", "on"],
+    selectors: Mapping[str, str],
+    reason: str,
+    by: str | None,
+    until: datetime | None,
+) -> Write:
+    try:
+        return Write(
+            id=uuid4().hex[:12],
+            at=datetime.now(timezone.utc).replace(microsecond=0),
+            by=by or f"{getuser()}@{gethostname()}",
+            action=action,
+            selectors=dict(selectors),
+            reason=reason,
+            until=until,
+        )
+    except ValidationError as error:
+        raise AqePilotError(
+            Problem("OPTION_INVALID", f"{found['loc'][0]}: {found['msg']}.")
+            for found in error.errors()
+        ) from None
+
+
+def _written(store: Store, path: str, write: Write, change: Callable[[ControlFile, Write], T]) -> T:
+    """Writes a change, again if somebody else's write has replaced it."""
+    for _ in range(_TRIES):
+        changed: list[T] = []
+
+        def replaced(text: str | None, changed: list[T] = changed) -> str:
+            file = ControlFile.parse(text, path) if text is not None else ControlFile()
+            changed.append(change(file, write))
+            file.version += 1
+            file.history = [*file.history, write.at_version(file.version)][-MOST_HISTORY:]
+            return file.text()
+
+        store.replace(replaced)
+        time.sleep(store.settles_after_s)
+        text = store.read()
+        if text is not None and write.id in {w.id for w in ControlFile.parse(text, path).history}:
+            return changed[-1]
+    message = f"other writers replaced {path} {_TRIES} times while this was written; try again."
+    raise AqePilotError(Problem("CONTROL_NOT_WRITTEN", message, path))

@@ -1,0 +1,159 @@
+"""What the control file says, as it stands in the file.
+
+The jar reads the same: `ControlFile.scala`, `ControlRule.scala`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from aqepilot import catalog
+from aqepilot.errors import AqePilotError, Problem, nearest
+
+SELECTORS: dict[str, str] = catalog.control_selectors()
+# The drivers read a file of up to 1 MiB.
+MOST_HISTORY = 1000
+_MOST_REASON = 500
+
+
+def _with_time_zone(at: datetime) -> datetime:
+    if at.tzinfo is None:
+        raise ValueError("a time needs its zone, e.g. 2026-12-24T18:00:00+01:00")
+    return at
+
+
+Time = Annotated[datetime, AfterValidator(_with_time_zone)]
+
+
+class Rule(BaseModel):
+    """A rule: what it lowers, to what, until when, and who said so and why.
+
+    Attributes:
+        id: 12 hexadecimal digits.
+        mode: The most that policies may do for which all selectors fit.
+        policy: The policy's name; null for any, as with all selectors.
+        point: The decision point.
+        revision: The policy's revision, 12 hexadecimal digits.
+        job: `query.job`.
+        fingerprint: `query.fingerprint`.
+        spark: Spark's version, or its beginning.
+        until: When it ends; null for never.
+        at: When it was written.
+        by: Who wrote it.
+        reason: Why.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    mode: Literal["off", "shadow"]
+    policy: str | None = None
+    point: str | None = None
+    revision: str | None = None
+    job: str | None = None
+    fingerprint: str | None = None
+    spark: str | None = None
+    until: Time | None = None
+    at: Time
+    by: str
+    reason: str = Field(max_length=_MOST_REASON)
+
+    @property
+    def selectors(self) -> dict[str, str]:
+        """What it is for, by name."""
+        return {name: value for name in SELECTORS if (value := getattr(self, name)) is not None}
+
+
+class Write(BaseModel):
+    """One write of the file, kept in it.
+
+    Attributes:
+        id: That of the rule, if it made one.
+        version: The file's version since then.
+        at: When.
+        by: Who.
+        action: ``off``, ``shadow``, or ``on`` where rules were taken back.
+        selectors: What it was for.
+        reason: Why.
+        until: When the rule ends; null for never.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    version: int = 0
+    at: Time
+    by: str
+    action: Literal["off", "shadow", "on"]
+    selectors: dict[str, str]
+    reason: str = Field(max_length=_MOST_REASON)
+    until: Time | None = None
+
+    def at_version(self, version: int) -> Write:
+        """Returns the same, as the write that made this version."""
+        return self.model_copy(update={"version": version})
+
+
+class ControlFile(BaseModel):
+    """The file: its rules, and the newest writes, the newest last."""
+
+    model_config = ConfigDict(extra="allow")
+
+    format: Literal[1] = 1
+    version: int = 0
+    rules: list[Rule] = []
+    history: list[Write] = []
+
+    @classmethod
+    def parse(cls, text: str, path: str) -> ControlFile:
+        """Reads the file's text.
+
+        Raises:
+            AqePilotError: It is no control file; says what is wrong and where.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            found = error.errors()[0]
+            place = ".".join(map(str, found["loc"]))
+            message = f"no control file: {found['msg']}." + (f" At {place}." if place else "")
+            raise AqePilotError(Problem("CONTROL_INVALID", message, path)) from None
+
+    def text(self) -> str:
+        """Returns what stands in the file."""
+        return self.model_dump_json(indent=1, exclude_none=True) + "\n"
+
+
+def shown(selectors: Mapping[str, str]) -> str:
+    """Returns selectors for a person, in their order.
+
+    >>> shown({"point": "skew_join", "policy": "sales"}), shown({})
+    ('policy=sales, point=skew_join', 'everything')
+    """
+    return ", ".join(f"{n}={selectors[n]}" for n in SELECTORS if n in selectors) or "everything"
+
+
+def selected(selectors: Mapping[str, str]) -> dict[str, str]:
+    """Returns the selectors in their order.
+
+    Raises:
+        AqePilotError: One is not known, or is empty; a point or revision that cannot be one.
+    """
+    problems = []
+    for name, value in selectors.items():
+        if name not in SELECTORS:
+            message = f"{name!r} is no selector; there are: {', '.join(SELECTORS)}."
+            problems.append(Problem("SETTING_UNKNOWN", message, None, nearest(name, SELECTORS)))
+        elif not value:
+            problems.append(Problem("SETTING_INVALID", f"{name} is empty: leave it out for any."))
+        elif name == "point" and value not in catalog.point_names():
+            message = f"no decision point is named {value!r}."
+            near = nearest(value, catalog.point_names())
+            problems.append(Problem("POLICY_POINT_UNKNOWN", message, None, near))
+    if problems:
+        raise AqePilotError(problems)
+    return {name: selectors[name] for name in SELECTORS if name in selectors}

@@ -1,0 +1,68 @@
+"""Spark's event logs as DataFrames: what was decided, and how queries and stages went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from aqepilot.log.files import LogFile
+
+
+class Log(NamedTuple):
+    """What event logs hold. Docs: `docs/log.md` has each column.
+
+    Attributes:
+        applications: One row per log: whose it is, and how much of it could be read.
+        decisions: One row per decision of aqepilot's, with its facts and its fate.
+        queries: One row per query: how it went, also where there was no aqepilot.
+        stages: One row per attempt of a stage.
+        policies: One row per text of a policy that a session read.
+    """
+
+    applications: DataFrame
+    decisions: DataFrame
+    queries: DataFrame
+    stages: DataFrame
+    policies: DataFrame
+
+
+def read_log(spark: SparkSession, path: str | Path | Iterable[str | Path]) -> Log:
+    """Reads Spark's event logs: whole, in parallel, and of any application.
+
+    The DataFrames are lazy, and each action reads the logs: cache what is used several times. Logs
+    may be single files or rolled, plain or compressed by zstd, lz4 or snappy, of applications that
+    run, ended or broke off, and of any Spark that aqepilot supports. What cannot be read is left
+    out and counted in `Log.applications`.
+
+    Args:
+        spark: A session, classic or Spark Connect; it needs no aqepilot. Executors need PyArrow
+            for compressed logs.
+        path: A folder, searched at any depth, a log, or a glob, on any file system that the
+            session reads; or several; or the folder of tables that `collect` wrote.
+
+    Raises:
+        AqePilotError: There is no log, or it may not be listed; says where.
+    """
+    from aqepilot.log import files, tables
+
+    found = files.find(spark, [path] if isinstance(path, (str, Path)) else path)
+    folder = tables.folder_of(found)
+    return tables.read(spark, folder) if folder else of_files(spark, found)
+
+
+def of_files(spark: SparkSession, found: Sequence[LogFile]) -> Log:
+    """Reads the logs that are made up of these files."""
+    from aqepilot.log import decisions, figures
+
+    applications = figures.applications(spark, found)
+    return Log(
+        applications=applications,
+        decisions=decisions.decisions(spark, found, applications),
+        queries=figures.queries(spark, found, applications),
+        stages=figures.stages(spark, found, applications),
+        policies=decisions.policies(spark, found, applications),
+    )

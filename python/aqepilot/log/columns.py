@@ -1,0 +1,165 @@
+"""The columns of what is read of event logs: names, types and meanings.
+
+Logs and tables of months are read with them, so a column is only ever added, never renamed and
+never given another meaning; `VERSION` rises when one is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from aqepilot.decision import COLUMNS as _DECISION
+
+VERSION = 1
+
+
+class LogColumn(NamedTuple):
+    """A column.
+
+    Attributes:
+        name: Its name.
+        type: Its Spark SQL type.
+        meaning: What it holds, its unit, and what null means.
+    """
+
+    name: str
+    type: str
+    meaning: str
+
+
+_OF_LOG = (
+    ("log", "string", "the log: its file, or its folder where Spark rolls it"),
+    ("app_id", "string", "the application's id; null when the log does not say"),
+    ("app_attempt_id", "string", "the attempt of the application, on YARN; null elsewhere"),
+)
+_TASKS = (
+    ("tasks", "bigint", "task attempts that ended"),
+    ("failed_tasks", "bigint", "of these, those that failed; killed ones are not counted"),
+    ("killed_tasks", "bigint", "of these, those that were killed, as a stage was cancelled or "
+     "another attempt was faster"),
+    ("task_ms", "bigint", "run time of tasks, milliseconds: the time they had a core and ran"),
+    ("slot_ms", "bigint", "from a task's launch to its end, milliseconds: what it kept a core "
+     "from others, with the time to start it and to fetch its result"),
+    ("cpu_ms", "bigint", "CPU time of tasks, milliseconds"),
+    ("gc_ms", "bigint", "what the JVM collected garbage for while tasks ran, milliseconds"),
+    ("input_bytes", "bigint", "read from sources"),
+    ("output_bytes", "bigint", "written to sinks"),
+    ("shuffle_read_bytes", "bigint", "read from shuffles, remote and local"),
+    ("shuffle_write_bytes", "bigint", "written to shuffles"),
+    ("memory_spill_bytes", "bigint", "spilled, as it was in memory"),
+    ("disk_spill_bytes", "bigint", "spilled, as it was on disk"),
+    ("peak_execution_memory_bytes", "bigint", "the largest of any one task"),
+)  # fmt: skip
+
+
+def _columns(*groups: tuple[tuple[str, str, str], ...]) -> tuple[LogColumn, ...]:
+    return tuple(LogColumn(*column) for group in groups for column in group)
+
+
+APPLICATIONS = _columns(
+    _OF_LOG,
+    (
+        ("app_name", "string", "spark.app.name"),
+        ("user", "string", "who ran it"),
+        ("spark_version", "string", "e.g. 4.3.0"),
+        ("started", "timestamp", "when the application started; null when the log does not say"),
+        ("ended", "timestamp", "when it ended; null while it runs, and when it broke off"),
+        ("executors", "array<struct<id: string, cores: int, added: timestamp, removed: timestamp>>",
+         "its executors; `removed` is null of those that were there at the end"),
+        ("lines", "bigint", "lines of the log"),
+        ("unreadable_lines", "bigint", "of these, those that are no whole event: the last one of a "
+         "log that is still written or was cut off, and all lines of a file that is no log"),
+        ("problem", "string", "why a file of it could not be read to its end; null when all could"),
+    ),
+)  # fmt: skip
+
+STAGES = _columns(
+    _OF_LOG,
+    (
+        ("stage_id", "bigint", "the stage, as in Spark's UI"),
+        ("stage_attempt_id", "bigint", "0; higher when it was tried again"),
+        ("execution_id", "bigint", "the query that ran it; null outside queries"),
+        ("name", "string", "as in Spark's UI"),
+        ("submitted", "timestamp", "when it was submitted"),
+        ("completed", "timestamp", "when it ended; null when the log ends before"),
+        ("failure", "string", "why it failed; null when it did not"),
+        ("num_tasks", "bigint", "tasks that it has; attempts are counted in `tasks`"),
+    ),
+    _TASKS,
+    (
+        ("max_task_ms", "bigint", "run time of its longest successful task, milliseconds"),
+        ("median_task_ms", "bigint", "median run time of its successful tasks, milliseconds"),
+    ),
+)
+
+QUERIES = _columns(
+    _OF_LOG,
+    (
+        ("execution_id", "bigint", "the query, as in Spark's UI"),
+        ("root_execution_id", "bigint", "the query that it is a part of; its own id when of none"),
+        ("description", "string", "as in Spark's UI"),
+        ("fingerprint", "string", "the same for the same query on any day; null of queries without "
+         "a decision of aqepilot's"),
+        ("started", "timestamp", "when it started"),
+        ("ended", "timestamp", "when it ended; null when the log ends before"),
+        ("succeeded", "boolean", "whether it ended without an error; null when the log ends "
+         "before"),
+        ("error", "string", "Spark's message; null when there was none"),
+        ("wall_ms", "bigint", "from its start to its end, milliseconds; null when the log ends "
+         "before"),
+        ("executor_core_ms", "bigint", "milliseconds of cores that executors had while it ran, "
+         "busy or not; queries that ran at once each count them; null when the log ends before"),
+        ("stages", "bigint", "stage attempts that it ran"),
+        ("retried_stages", "bigint", "of these, those that were not the first attempt"),
+    ),
+    _TASKS,
+    (
+        ("max_over_median", "double", "the longest task over the median, of the stage where that "
+         "is most; null where no stage had three tasks"),
+        ("joins", "array<string>", "the joins of its last plan, root first: "
+         "`ShuffledHashJoin BuildRight`"),
+        ("decisions", "bigint", "decisions of aqepilot's in it"),
+        ("dropped_events", "bigint", "events that Spark's queues dropped while it ran: above 0, "
+         "figures may lack something; null of queries without a decision"),
+    ),
+)  # fmt: skip
+
+_DECISION_TYPES = {
+    "time": "timestamp", "decision_id": "bigint", "execution_id": "bigint", "join_id": "bigint",
+    "applied": "boolean", "asked_us": "double",
+}  # fmt: skip
+
+DECISIONS = _columns(
+    _OF_LOG,
+    tuple((name, _DECISION_TYPES.get(name, "string"), "see `Decision`") for name in _DECISION),
+)
+
+POLICIES = _columns(
+    _OF_LOG,
+    (
+        ("time", "timestamp", "when it was read first"),
+        ("session_id", "string", "the Spark session"),
+        ("policy", "string", "its name"),
+        ("point", "string", "the decision point"),
+        ("revision", "string", "what decisions carry"),
+        ("text", "string", "its text"),
+        ("when", "string", "the text of its `when`; null when it has none"),
+        ("mode", "string", "`off`, `shadow` or `enforce`"),
+        ("source", "string", "`submitted` or `session`"),
+        ("error", "string", "what is wrong with the text; null when it is good"),
+    ),
+)
+
+
+FRAMES = {
+    "applications": APPLICATIONS,
+    "decisions": DECISIONS,
+    "policies": POLICIES,
+    "queries": QUERIES,
+    "stages": STAGES,
+}
+
+
+def ddl(columns: tuple[LogColumn, ...]) -> str:
+    """Returns columns as a schema in SQL."""
+    return ", ".join(f"`{column.name}` {column.type}" for column in columns)

@@ -1,0 +1,94 @@
+"""Decisions and policies as aqepilot wrote them into Spark's event logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from aqepilot.log import columns, events
+from aqepilot.log.events import OURS
+from aqepilot.log.figures import with_application
+from aqepilot.log.files import LogFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DECISION = {
+    "time": "bigint", "decisionId": "bigint", "sessionId": "string", "executionId": "bigint",
+    "fingerprint": "string", "point": "string", "joinId": "bigint", "side": "string",
+    "tables": "string", "factsId": "string", "facts": "string", "policy": "string",
+    "revision": "string", "mode": "string", "answer": "string", "sparkAnswer": "string",
+    "sparkStrategy": "string", "applied": "boolean", "reason": "string", "detail": "string",
+    "askedMicros": "double", "subject": "string",
+}  # fmt: skip
+_CLOSED = (
+    "`executionId` bigint, `fingerprint` string, `claimed` array<bigint>, "
+    "`fates` array<struct<decisionId: bigint, fate: string, finalStrategy: string>>"
+)
+_POLICY = {
+    "time": "bigint", "sessionId": "string", "policy": "string", "point": "string",
+    "revision": "string", "text": "string", "when": "string", "mode": "string",
+    "source": "string", "error": "string",
+}  # fmt: skip
+# What a closing event says of each decision: its fate, and that it is this query's after all.
+_SAID = """inline(concat(
+    transform(coalesce(fates, array()), f -> struct(f.decisionId AS decision_id, f.fate AS fate,
+      f.finalStrategy AS final_strategy, cast(null AS bigint) AS claimed_by,
+      cast(null AS string) AS claimed_fingerprint)),
+    transform(coalesce(claimed, array()), id -> struct(id AS decision_id,
+      cast(null AS string) AS fate, cast(null AS string) AS final_strategy,
+      executionId AS claimed_by, fingerprint AS claimed_fingerprint))))"""
+
+
+def decisions(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame) -> DataFrame:
+    """One row per decision, with its facts and what the query's closing event says of it."""
+    from pyspark.sql import functions
+
+    made = _named(events.read(spark, of, {f"{OURS}Decision": _schema(_DECISION)}), _DECISION)
+    # An event has its facts where it is the first of its query with them.
+    made = made.withColumns(
+        {
+            "facts": functions.expr(
+                "coalesce(facts, first(facts, true) OVER (PARTITION BY log, execution_id, facts_id "
+                "ORDER BY decision_id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))"
+            ),
+            "asked_us": functions.col("asked_micros"),
+        }
+    )
+    said = (
+        events.read(spark, of, {f"{OURS}QueryClosed": _CLOSED})
+        .select("log", functions.expr(_SAID))
+        .groupBy("log", "decision_id")
+        .agg(*(functions.max(n).alias(n) for n in ("fate", "final_strategy", *_CLAIMED)))
+    )
+    joined = made.join(said, ["log", "decision_id"], "left").withColumns(
+        {
+            "execution_id": functions.coalesce("execution_id", _CLAIMED[0]),
+            "fingerprint": functions.coalesce("fingerprint", _CLAIMED[1]),
+        }
+    )
+    return events.shaped(with_application(joined, applications), columns.DECISIONS)
+
+
+def policies(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame) -> DataFrame:
+    """One row per text of a policy that was read, at one point of one session."""
+    read = events.read(spark, of, {f"{OURS}PolicyLoaded": _schema(_POLICY)})
+    loaded = with_application(_named(read, _POLICY), applications)
+    return events.shaped(loaded, columns.POLICIES)
+
+
+_CLAIMED = ("claimed_by", "claimed_fingerprint")
+
+
+def _schema(fields: Mapping[str, str]) -> str:
+    return ", ".join(f"`{name}` {kind}" for name, kind in fields.items())
+
+
+def _named(frame: DataFrame, fields: Iterable[str]) -> DataFrame:
+    """Names columns as all tables of ours do, and makes times of milliseconds."""
+    from pyspark.sql import functions
+
+    snake = {name: re.sub("[A-Z]", lambda m: f"_{m[0].lower()}", name) for name in fields}
+    time = functions.timestamp_millis("time")
+    return frame.withColumn("time", time).withColumnsRenamed(snake)

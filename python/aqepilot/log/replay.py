@@ -1,0 +1,319 @@
+"""What policies would have answered to what event logs recorded, as a Spark job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, NamedTuple
+
+from aqepilot import catalog
+from aqepilot.errors import AqePilotError, PolicyError, Problem
+from aqepilot.function import is_python
+from aqepilot.given import PolicyLike
+from aqepilot.log import Log, functions_of_python, left_out
+from aqepilot.policies import Policy, as_policies
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_ASK = (
+    *("log", "app_id", "app_attempt_id", "execution_id", "fingerprint", "point", "subject"),
+    *("tables", "facts_id"),
+)
+_EVENT = "struct<policy: string, revision: string, mode: string, answer: string, failed: boolean>"
+_PATH = re.compile(r"\b([a-z_]+)\s*\.\s*([a-z_0-9]+)")
+_MAX_ANSWER = 2000  # DecisionRecord.scala
+UNKNOWN = {
+    "FACTS_MISSING": "the log does not have the facts",
+    "FACTS_LEFT_OUT": "the policy may read an array that the log has no more than the length of",
+    "FACTS_UNREADABLE": "the facts are cut off, or of a newer aqepilot",
+    "SCORES": "the policy scores relations one by one, and the log has the chain as a whole",
+    "EARLIER_DECISION": "an earlier decision of the same query would have been another one, and "
+    "with it these facts",
+}
+
+
+class Replay(NamedTuple):
+    """What policies would have decided.
+
+    Attributes:
+        asked: One row for each time that policies were asked: `log`, `app_id`, `app_attempt_id`,
+            `execution_id`, `fingerprint`, `point`, `subject`, `tables`, `facts_id`, `decision_id`
+            (of the first decision that was recorded of it), `facts`, `recorded` and `replayed`
+            (each policy's `policy`, `revision`, `mode`, `answer`, `failed`), `before` and `after`
+            (the first answer there is; null leaves it to Spark), `changed`, and `unknown`: why
+            `after` is not to be relied on, a key of `UNKNOWN`; null where it is.
+        changes: One row per `point`, `fingerprint`, `before` and `after` that differ: `asked`, of
+            these `unknown`, `queries`, and `task_ms`: the run time of all tasks of these queries.
+            It is what is at stake, and no promise. Most first.
+    """
+
+    asked: DataFrame
+    changes: DataFrame
+
+
+def replay(log: Log, *policies: PolicyLike, against: Sequence[PolicyLike] = ()) -> Replay:
+    """Asks policies again with the facts of an event log, at the points that they have a text for.
+
+    SQL texts are evaluated as when a query is planned, by Spark's expressions, in tasks; executors
+    need no jar. Python functions are called there, so their modules have to be there. What took a
+    policy's time, and whether an answer was legal then, is not asked again.
+
+    Args:
+        log: What `read_log` returned, of a session in which the extension is live.
+        *policies: Policies, mappings with a policy file's keys, or paths of policy files, in the
+            order in which they are asked. Shadow or enforce makes no difference to `after`.
+        against: Policies to compare with; none means what the log has.
+
+    Raises:
+        PolicyError: A policy is wrong, or its SQL does not fit its decision point.
+        NotLiveError: The extension is not live in the log's session; says why and what to do.
+
+    Returns:
+        DataFrames, which are lazy.
+    """
+    from pyspark.sql import functions
+
+    spark = log.decisions.sparkSession
+    new, old = (_checked(spark, given) for given in (policies, against))
+    points = [p for p in catalog.point_names() if any(p in policy.points for policy in new + old)]
+    if not points:
+        message = "there is no policy to replay: give one at least."
+        raise AqePilotError(Problem("POLICY_MISSING", message))
+    asks = _asks(log.decisions.where(functions.col("point").isin(points)))
+    asked = reduce(
+        lambda one, other: one.unionByName(other),
+        (_at(asks.where(functions.col("point") == p), p, new, old) for p in points),
+    )
+    earlier = functions.expr(
+        "execution_id IS NOT NULL AND coalesce(max(changed) OVER (PARTITION BY log, execution_id "
+        "ORDER BY decision_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false)"
+    )
+    asked = (
+        asked.withColumn("earlier", earlier)
+        .withColumn(
+            "unknown",
+            functions.expr("coalesce(unknown, CASE WHEN earlier THEN 'EARLIER_DECISION' END)"),
+        )
+        .drop("earlier")
+    )
+    return Replay(asked, _changes(asked, log.queries))
+
+
+def failing(asked: DataFrame, condition: str) -> DataFrame:
+    """Returns what a condition forbids.
+
+    Args:
+        asked: `Replay.asked`.
+        condition: A boolean SQL expression over its columns and the facts, e.g. ``after =
+            'BROADCAST' AND side.size_in_bytes > aqepilot_bytes('500MB')``. At a point that has not
+            the facts that it names, nothing is forbidden.
+
+    Raises:
+        AqePilotError: No point has what it names, or it is no condition.
+    """
+    paths = {point.name: {fact.path for fact in point.facts} for point in catalog.points()}
+    words = {f"{group}.{name}" for group, name in _PATH.findall(condition)}
+    named = words & set().union(*paths.values())
+    fitting = [point for point, known in paths.items() if named <= known]
+    if not fitting:
+        message = f"no decision point has all of {', '.join(sorted(named))}: {condition!r}."
+        raise AqePilotError(Problem("CONDITION_INVALID", message))
+    try:
+        found = [
+            _with_facts(asked.where(f"point = '{point}'"), point)
+            .select("*", "f.*")
+            .where(condition)
+            .select(*asked.columns)
+            for point in fitting
+        ]
+    except Exception as error:
+        message = f"this is no condition: {condition!r}: {str(error).strip().splitlines()[0]}"
+        raise AqePilotError(Problem("CONDITION_INVALID", message)) from error
+    return reduce(lambda one, other: one.union(other), found)
+
+
+def _checked(spark: SparkSession, given: Sequence[PolicyLike]) -> list[Policy]:
+    from aqepilot.session import check_text, status
+
+    policies = [policy for policy in as_policies(given) if policy.mode != "off"]
+    status(spark)
+    problems: list[Problem] = []
+    for policy in policies:
+        for key, text in policy.texts().items():
+            if not is_python(text):
+                problems += check_text(spark, policy, key)
+            elif fault := functions_of_python.fault(text):
+                problems.append(Problem("PYTHON_LOAD_FAILED", fault, policy.place(key)))
+    if problems:
+        raise PolicyError(problems)
+    return policies
+
+
+def _asks(decisions: DataFrame) -> DataFrame:
+    """One row for each time that policies were asked, with all that was recorded of it."""
+    from pyspark.sql import functions
+
+    event = (
+        "named_struct('decision_id', decision_id, 'policy', policy, 'revision', revision, "
+        "'mode', mode, 'answer', answer, 'failed', answer IS NULL)"
+    )
+    # Where nobody was asked there is no subject.
+    asked = decisions.where("subject IS NOT NULL").groupBy(*_ASK)
+    return asked.agg(
+        functions.min("decision_id").alias("decision_id"),
+        functions.first("facts", ignorenulls=True).alias("facts"),
+        functions.expr(
+            f"transform(filter(sort_array(collect_list({event})), e -> e.policy IS NOT NULL), e -> "
+            f"cast(struct(e.policy, e.revision, e.mode, e.answer, e.failed) AS {_EVENT}))"
+        ).alias("recorded"),
+    )
+
+
+def _at(asks: DataFrame, point: str, new: list[Policy], old: list[Policy]) -> DataFrame:
+    from pyspark.sql import functions
+
+    read = _with_facts(asks, point)
+    replayed, scores = _answers(read, point, new, "new")
+    if old:
+        replayed, old_scores = _answers(replayed, point, old, "recorded")
+        scores = scores or old_scores
+    asked = [policy.points[point] for policy in (*new, *old) if point in policy.points]
+    may_read = any(left_out.may_be_read(point, text) for text in asked)
+    unknown = (
+        "CASE WHEN facts IS NULL THEN 'FACTS_MISSING' "
+        "WHEN f._corrupt IS NOT NULL THEN 'FACTS_UNREADABLE' "
+        f"WHEN {may_read} AND {left_out.IS} THEN 'FACTS_LEFT_OUT' "
+        f"WHEN {scores} THEN 'SCORES' END"
+    )
+    first = "filter({}, e -> e.answer IS NOT NULL)[0].answer"
+    return (
+        replayed.withColumnRenamed("new", "replayed")
+        .withColumn("unknown", functions.expr(unknown))
+        .withColumn("before", functions.expr(_safe(first.format("recorded"), "recorded")))
+        .withColumn("after", functions.expr(_safe(first.format("replayed"), "replayed")))
+        .withColumn("changed", functions.expr("NOT before <=> after AND unknown IS NULL"))
+        .select(*_ASK, "decision_id", "facts", "recorded", "replayed", *_OUTCOME)
+    )
+
+
+_OUTCOME = ("before", "after", "changed", "unknown")
+
+
+def _safe(first: str, events: str) -> str:
+    """An array without such an element has no first one: under ANSI that is an error."""
+    return f"CASE WHEN exists({events}, e -> e.answer IS NOT NULL) THEN {first} END"
+
+
+def _with_facts(asks: DataFrame, point: str) -> DataFrame:
+    from pyspark.sql import functions
+
+    packed = functions.expr("CASE WHEN contains(facts, '\"packed\":') THEN facts END")
+    facts = functions.coalesce(functions_of_python.unpacked()(packed), left_out.as_nulls("facts"))
+    schema = f"{catalog.facts_schema(point)}, `_corrupt` string"
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
+    return asks.withColumn("f", functions.from_json(facts, schema, options))
+
+
+def _answers(
+    asks: DataFrame, point: str, policies: Sequence[Policy], name: str
+) -> tuple[DataFrame, bool]:
+    """Adds what each policy answers, as `Asking.scala` asks them; whether one gives scores."""
+    from pyspark.sql import functions
+
+    scores = False
+    events: list[str] = []
+    frame = asks.withColumn("_decided", functions.lit(False))
+    known = [fact.path.partition(".")[0] for fact in catalog.point(point).facts]
+    facts = functions.struct(*(functions.col(f"f.`{group}`") for group in dict.fromkeys(known)))
+    query = functions.struct(functions.col("f.query"))
+    for i, policy in enumerate(p for p in policies if point in p.points):
+        when = _answer("when", policy.when, query) if policy.when else functions.expr(_ALWAYS)
+        answer = _answer(point, policy.points[point], facts)
+        frame = frame.withColumns({"_meant": when, "_answer": answer})
+        kind = frame.schema["_answer"].dataType["answer"].dataType.simpleString()  # type: ignore[index]
+        if point == "join_reorder" and kind == "double":
+            scores = True
+        mode = policy.mode or "enforce"
+        event = (
+            f"'{policy.name}' AS policy, '{policy.revision(point)}' AS revision, '{mode}' AS mode"
+        )
+        frame = frame.withColumn(
+            f"_event{i}",
+            functions.expr(
+                "CASE WHEN _decided THEN NULL WHEN _meant IS NULL OR (_meant.answer AND _answer IS "
+                f"NULL) THEN cast(struct({event}, NULL AS answer, true AS failed) AS {_EVENT}) "
+                "WHEN _meant.answer AND _answer.answer IS NOT NULL THEN cast(struct("
+                f"{event}, {_shown(kind)} AS answer, false AS failed) AS {_EVENT}) END"
+            ),
+        ).withColumn(
+            "_decided",
+            functions.expr(
+                f"_decided OR ('{mode}' = 'enforce' AND NOT coalesce(_event{i}.failed, true))"
+            ),
+        )
+        events.append(f"_event{i}")
+    found = functions.expr(f"filter(array({', '.join(events)}), e -> e IS NOT NULL)")
+    if not events:
+        found = functions.expr(f"cast(array() AS array<{_EVENT}>)")
+    return frame.withColumn(name, found).drop(*events, "_meant", "_answer", "_decided"), scores
+
+
+_ALWAYS = "named_struct('answer', true)"
+
+
+def _answer(point: str, text: str, facts: Column) -> Column:
+    """A struct with the field `answer`; null where the policy fails."""
+    from pyspark.sql import functions
+
+    if is_python(text):
+        return functions_of_python.answer(point, text, functions.to_json(facts, _NULLS))
+    return functions.call_function(
+        "aqepilot_answer", functions.lit(point), functions.lit(text), facts
+    )
+
+
+_NULLS = {"ignoreNullFields": "false"}
+
+
+def _shown(kind: str) -> str:
+    """An answer as `DecisionPoint.show` writes it into the record."""
+    is_plain = not kind.startswith(("struct<", "array<"))
+    text = "cast(_answer.answer AS string)" if is_plain else "to_json(_answer.answer)"
+    return f"left({text}, {_MAX_ANSWER})"
+
+
+def _changes(asked: DataFrame, queries: DataFrame) -> DataFrame:
+    from pyspark.sql import functions
+
+    keys = ["point", "fingerprint", "before", "after"]
+    changed = asked.where("NOT before <=> after")
+    per_query = changed.groupBy(*keys, "log", "execution_id").agg(
+        functions.count("*").alias("asked"), functions.count("unknown").alias("unknown")
+    )
+    at_stake = queries.select("log", "execution_id", "task_ms")
+    return (
+        per_query.join(at_stake, ["log", "execution_id"], "left")
+        .groupBy(*keys)
+        .agg(
+            functions.sum("asked").alias("asked"),
+            functions.sum("unknown").alias("unknown"),
+            functions.countDistinct("log", "execution_id").alias("queries"),
+            functions.coalesce(functions.sum("task_ms"), functions.lit(0)).alias("task_ms"),
+        )
+        .orderBy(functions.desc("task_ms"), *keys)
+    )
+
+
+def texts_in_force(log: Log) -> Iterator[Policy]:
+    """Yields the policies that a log says were asked, in the order in which they were read.
+
+    A policy that was read with other texts at one point is there once for each.
+    """
+    rows = log.policies.where("error IS NULL AND mode != 'off'").orderBy("time").collect()
+    seen: dict[tuple[str, str | None, str], dict[str, str]] = {}
+    for row in rows:
+        seen.setdefault((row["policy"], row["when"], row["mode"]), {})[row["point"]] = row["text"]
+    for (name, when, mode), points in seen.items():
+        yield Policy(name=name, when=when, mode=mode, points=points)  # type: ignore[arg-type]

@@ -1,0 +1,88 @@
+"""What a replay came to, for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aqepilot.log import Log
+from aqepilot.log.replay import UNKNOWN, failing, replay
+
+_MOST = 50
+HEAD = ("Point", "Fingerprint", "Before", "After", "Asked", "Not known", "Queries", "Task time")
+
+
+def replayed(
+    log: Log, policies: Sequence[Path], against: Sequence[Path], conditions: Sequence[str]
+) -> dict[str, Any]:
+    """Replays policies; returns what came of it as JSON has it.
+
+    Raises:
+        PolicyError: A policy is wrong.
+        AqePilotError: A condition is wrong.
+    """
+    found = replay(log, *policies, against=against)
+    asked = found.asked.cache()
+    checks = [(condition, failing(asked, condition)) for condition in conditions]
+    total, changed, *unknown = asked.selectExpr(
+        "count(*)",
+        "count_if(NOT before <=> after)",
+        *(f"count_if(unknown = '{code}')" for code in UNKNOWN),
+    ).collect()[0]
+    logs = log.applications.selectExpr(
+        "count(*)", "sum(unreadable_lines)", "count(problem)", "min(problem)"
+    ).collect()[0]
+    changes = found.changes.limit(_MOST).collect()
+    result = {
+        "summary": f"{logs[0]} logs: policies were asked {total} times; {changed} answers would be "
+        "others.",
+        "asked": total,
+        "changed": changed,
+        "unknown": {code: n for code, n in zip(UNKNOWN, unknown, strict=True) if n},
+        "unreadable_lines": logs[1],
+        "unreadable_logs": logs[2],
+        "problem": logs[3],
+        "changes": [row.asDict() for row in changes],
+        "fail_if": [_checked(condition, rows) for condition, rows in checks],
+    }
+    asked.unpersist()
+    return result
+
+
+def rows(changes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Yields changes as lines of a table with `HEAD`."""
+    for change in changes:
+        counts = (str(change[name]) for name in ("asked", "unknown", "queries"))
+        yield (
+            change["point"],
+            (change["fingerprint"] or "not known")[:12],
+            change["before"] or "null",
+            change["after"] or "null",
+            *counts,
+            f"{change['task_ms'] / 1000:,.0f} s",
+        )
+
+
+def lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what else a person has to know, as sentences."""
+    for code, count in found["unknown"].items():
+        yield f"{count} answers are not to be relied on: {UNKNOWN[code]} ({code})."
+    if found["unreadable_lines"]:
+        yield f"{found['unreadable_lines']} lines of the logs are no whole events: left out."
+    if found["unreadable_logs"]:
+        yield f"{found['unreadable_logs']} logs could not be read to their end: {found['problem']}"
+    for check in found["fail_if"]:
+        if check["rows"]:
+            example = check["example"]
+            yield (
+                f"{check['rows']} times: {check['condition']}; first at {example['point']}, "
+                f"{example['subject']}, query {example['execution_id']} of {example['log']}."
+            )
+
+
+def _checked(condition: str, found: Any) -> dict[str, Any]:
+    count = found.count()
+    wanted = ("log", "execution_id", "point", "subject", "before", "after")
+    first = found.orderBy("log", "decision_id").select(*wanted).first() if count else None
+    return {"condition": condition, "rows": count, "example": first and first.asDict()}

@@ -1,0 +1,172 @@
+"""Collecting event logs into tables: nothing missing and nothing twice, whenever it is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import event_logs
+import tiers
+from aqepilot.log import read_log
+from aqepilot.log.tables import Collected, collect
+
+SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
+FRAMES = ("decisions", "queries", "stages", "policies")
+
+
+def lines(app: str, queries: int = 2) -> list[str]:
+    """A little log."""
+    began = 1_763_800_000_000
+    found = [
+        event_logs.event("SparkListenerLogStart", **{"Spark Version": "4.3.0"}),
+        event_logs.event(
+            "SparkListenerApplicationStart",
+            **{"App Name": "n", "App ID": app, "Timestamp": began, "User": "u"},
+        ),
+    ]
+    for n in range(queries):
+        at = began + n * 86_400_000
+        found += [
+            event_logs.event(f"{SQL}ExecutionStart", executionId=n, description="q", time=at),
+            event_logs.event(f"{SQL}ExecutionEnd", executionId=n, time=at + 5, errorMessage=""),
+            event_logs.event(
+                "io.aqepilot.log.AqePilotDecision",
+                **{"schemaVersion": 1, "time": at, "decisionId": n, "sessionId": "s"},
+                **{"executionId": n, "point": "skew_join", "factsId": f"f{n}", "facts": "{}"},
+                **{"mode": "enforce", "applied": False, "reason": "NULL_ANSWER"},
+                **{"askedMicros": 1.0, "subject": "join 1"},
+            ),
+        ]
+    return found
+
+
+def counts(spark: SparkSession, to: Path) -> dict[str, Counter[str]]:
+    log = read_log(spark, to)
+    return {
+        name: Counter(row.app_id for row in getattr(log, name).select("app_id").collect())
+        for name in ("applications", "queries", "decisions")
+    }
+
+
+def expected(*apps: str, queries: int = 2) -> dict[str, Counter[str]]:
+    each = Counter(dict.fromkeys(apps, queries))
+    return {"applications": Counter(apps), "queries": each, "decisions": each}
+
+
+@pytest.fixture
+def logs(spark: SparkSession, tmp_path: Path) -> Path:
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    folder = tmp_path / "logs" / "day 1 {x}"
+    event_logs.written(spark, lines("app-1"), folder / "app-1")
+    event_logs.written(spark, lines("app-2"), folder / "app-2.zstd", "zstd")
+    event_logs.rolled(spark, lines("app-3"), folder, "app-3")
+    return tmp_path / "logs"
+
+
+def test_tables_hold_what_the_logs_do(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
+    assert collect(spark, logs, tmp_path / "to") == Collected(3, 0, 0, 0)
+    tables, plain = read_log(spark, tmp_path / "to"), read_log(spark, logs)
+    for name in ("applications", *FRAMES):
+        of_tables = getattr(tables, name)
+        of_logs = getattr(plain, name)
+        common = of_tables.select(*of_logs.columns)
+        assert common.schema.simpleString() == of_logs.schema.simpleString()
+        assert sorted(map(str, common.collect())) == sorted(map(str, of_logs.collect()))
+    assert tables.queries.where("date = DATE'2025-11-22'").count() == 3
+
+
+def test_it_goes_on_where_it_was(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
+    to = tmp_path / "to"
+    collect(spark, logs, to)
+    assert collect(spark, logs, to) == Collected(0, 3, 0, 0)
+    event_logs.written(spark, [*lines("app-4"), "cut"], logs / "app-4")
+    assert collect(spark, logs, to) == Collected(1, 3, 0, 1)
+    assert counts(spark, to) == expected("app-1", "app-2", "app-3", "app-4")
+
+
+@pytest.mark.parametrize("killed_at", tiers.share([*FRAMES, "applications"]))
+def test_killed_before_it_is_done(
+    killed_at: str,
+    spark: SparkSession,
+    logs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it had written is not seen, and is there once after the next run."""
+    to = tmp_path / "to"
+    event_logs.written(spark, lines("app-0"), tmp_path / "before" / "app-0")
+    collect(spark, tmp_path / "before", to)
+    writer = type(spark.range(1).write)
+    parquet = writer.parquet
+
+    def dying(self: object, path: str, *args: object, **options: object) -> None:
+        if f"/{killed_at}/" in path:
+            # What a killed writer leaves behind: files of tasks, none of them renamed.
+            parquet(self, f"{path}/_temporary/0/task_1", *args, **options)
+            raise KeyboardInterrupt
+        parquet(self, path, *args, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(writer, "parquet", dying)
+        with pytest.raises(KeyboardInterrupt):
+            collect(spark, logs, to)
+    assert counts(spark, to) == expected("app-0")
+    assert collect(spark, logs, to).logs == 3
+    assert counts(spark, to) == expected("app-0", "app-1", "app-2", "app-3")
+
+
+def test_a_log_in_progress_is_left_until_it_ends_or_is_old(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    event_logs.written(spark, lines("app-1"), logs / "app-1.inprogress")
+    rolled = event_logs.rolled(spark, lines("app-2"), logs, "app-2")
+    (rolled / "appstatus_app-2").rename(rolled / "appstatus_app-2.inprogress")
+    assert collect(spark, logs, to) == Collected(0, 0, 2, 0)
+    (logs / "app-1.inprogress").rename(logs / "app-1")
+    assert collect(spark, logs, to) == Collected(1, 0, 1, 0)
+    for part in rolled.iterdir():
+        os.utime(part, (time.time() - 90_000,) * 2)
+    assert collect(spark, logs, to) == Collected(1, 1, 0, 0)
+    assert counts(spark, to) == expected("app-1", "app-2")
+
+
+@tiers.on("3.5")
+def test_a_log_that_grew_or_moved_counts_once(spark: SparkSession, tmp_path: Path) -> None:
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    event_logs.written(spark, lines("app-1"), logs / "app-1")
+    collect(spark, logs, to)
+    event_logs.written(spark, lines("app-1", queries=3), logs / "app-1")
+    assert collect(spark, logs, to).logs == 1
+    assert counts(spark, to) == expected("app-1", queries=3)
+    (logs / "app-1").rename(logs / "moved")
+    assert collect(spark, logs, to).logs == 1
+    assert counts(spark, to) == expected("app-1", queries=3)
+
+
+@tiers.on("4.3")
+def test_two_at_once_count_once(
+    spark: SparkSession, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second begins before the first has ended."""
+    to = tmp_path / "to"
+    monkeypatch.setattr("aqepilot.log.tables._known", lambda *_: set())
+    collect(spark, logs, to)
+    collect(spark, logs, to)
+    assert counts(spark, to) == expected("app-1", "app-2", "app-3")
+
+
+def test_rows_of_tables_are_parquet(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
+    """By date, and one file for the row of each application: it is there wholly or not at all."""
+    to = tmp_path / "to"
+    collect(spark, logs, to)
+    (applications,) = (to / "applications").glob("batch=*/*.parquet")
+    assert list((to / "queries").glob("batch=*/date=2025-11-22/*.parquet"))
+    frame: DataFrame = spark.read.parquet(str(applications))
+    assert json.loads(frame.select("bytes").toJSON().first())["bytes"] > 0

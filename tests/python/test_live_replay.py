@@ -1,0 +1,256 @@
+"""Replay: the policies in force give what was recorded, and others what they would have given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+import python_policies
+import submitting
+import tiers
+from aqepilot import catalog
+from aqepilot.cli import main as cli
+from aqepilot.errors import AqePilotError, PolicyError
+from aqepilot.log import Log, read_log
+from aqepilot.log.replay import failing, replay, texts_in_force
+from aqepilot.policies import Policy
+
+HERE = str(Path(__file__).parent)
+WHEN = "query.app_name LIKE 'job%'"
+JOB = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import tpch
+from pyspark.sql import SparkSession
+
+
+spark = SparkSession.builder.getOrCreate()
+tpch.register(spark, 0.01)
+for number, query in tpch.queries().items():
+    wide = number in (3, 5, 18)
+    spark.conf.set("spark.sql.shuffle.partitions", 80 if wide else 8)
+    spark.sparkContext.setJobDescription("wide" if wide else None)
+    try:
+        spark.sql(query).collect()
+    except Exception as error:
+        print("failed", number, error)
+spark.stop()
+"""
+# Where the functions do not say otherwise, shuffles have more partitions than facts list plainly.
+NOT_WIDE = "query.description IS NULL"
+FAILING = "CASE WHEN side.is_left THEN CAST(1 / (side.row_count - side.row_count) AS STRING) END"
+
+
+@pytest.fixture(scope="module")
+def log_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """TPC-H, with SQL in shadow and Python functions in force at every point."""
+    folder = tmp_path_factory.mktemp("replay")
+    (folder / "functions.py").write_text(python_policies.SOURCE, encoding="utf-8")
+    (folder / "events").mkdir()
+    names = {"sql": "shadow", "bad": "shadow", "py": "enforce"}
+    prefix = "spark.aqepilot.policy."
+    conf = {f"{prefix}{name}.mode": mode for name, mode in names.items()}
+    conf |= {f"{prefix}sql.{point}": text.strip() for point, text in python_policies.SQL.items()}
+    conf |= {f"{prefix}py.{point}": python_policies.text(point) for point in python_policies.SQL}
+    run = submitting.submit(
+        folder / "job",
+        JOB,
+        ["--py-files", str(folder / "functions.py")],
+        conf={
+            **conf,
+            f"{prefix}sql.when": WHEN,
+            f"{prefix}py.when": NOT_WIDE,
+            f"{prefix}bad.dynamic_join_selection": FAILING,
+            "spark.aqepilot.policies": ",".join(names),
+            "spark.aqepilot.ask.deadline": "20s",
+            "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": (folder / "events").as_uri(),
+            "spark.eventLog.compress": "false",
+        },
+        job_words=[HERE],
+        memory="2g",
+        timeout_s=500,
+    )
+    assert run.returncode == 0, run.stderr[-5000:]
+    assert "failed" not in run.stdout, run.stdout
+    return folder / "events"
+
+
+@pytest.fixture
+def log(spark: SparkSession, log_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Log:
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    monkeypatch.syspath_prepend(str(log_folder.parent))
+    return read_log(spark, log_folder)
+
+
+def in_force() -> list[Policy]:
+    """As they were asked."""
+    python = {point: python_policies.text(point) for point in python_policies.SQL}
+    return [
+        Policy(name="sql", when=WHEN, mode="shadow", points=python_policies.SQL),
+        Policy(name="bad", mode="shadow", dynamic_join_selection=FAILING),
+        Policy(name="py", when=NOT_WIDE, points=python),
+    ]
+
+
+def test_the_policies_in_force_give_every_recorded_decision(log: Log) -> None:
+    """At every point, SQL and Python, failures and null included: 0 differences."""
+    asked = replay(log, *in_force()).asked.collect()
+    points = {row.point for row in asked}
+    assert points == set(catalog.point_names())
+    assert len(asked) > 200
+    packed = sum('"packed":' in row.facts for row in asked)
+    assert packed > 0
+    failed = sum(event.failed for row in asked for event in row.recorded)
+    assert failed > 0
+    answers = {(e.policy, row.point) for row in asked for e in row.recorded if e.answer is not None}
+    assert {point for policy, point in answers if policy == "sql"} == points
+    assert {point for policy, point in answers if policy == "py"} == points
+    different = [
+        (row.point, row.subject, row.recorded, row.replayed)
+        for row in asked
+        if [e.asDict() | {"revision": None} for e in row.recorded if not _of_python(e)]
+        != [e.asDict() | {"revision": None} for e in row.replayed if not _of_python(e)]
+        or [e.answer for e in row.recorded] != [e.answer for e in row.replayed]
+    ]
+    assert different == []
+    assert not any(row.changed or row.unknown for row in asked)
+    sql = {e.revision for row in asked for e in row.replayed if e.policy == "sql"}
+    assert sql == {e.revision for row in asked for e in row.recorded if e.policy == "sql"}
+
+
+def _of_python(event: Any) -> bool:
+    """Whose revision is a hash of its code."""
+    return bool(event.policy == "py")
+
+
+def test_what_another_policy_would_change(log: Log) -> None:
+    always = Policy(name="new", dynamic_join_selection="'SHUFFLE_MERGE'")
+    found = replay(log, always)
+    asked = found.asked.collect()
+    assert {row.point for row in asked} == {"dynamic_join_selection"}
+    assert {row.after for row in asked} == {"SHUFFLE_MERGE"}
+    assert all(row.changed == (row.before != "SHUFFLE_MERGE") for row in asked)
+    first: dict[int, int] = {}
+    for row in sorted(asked, key=lambda row: row.decision_id):
+        changed_before = first.get(row.execution_id, row.decision_id) < row.decision_id
+        assert row.unknown == ("EARLIER_DECISION" if changed_before else None)
+        if row.changed:
+            first.setdefault(row.execution_id, row.decision_id)
+    changes = found.changes.collect()
+    assert sum(c.asked for c in changes) == sum(row.changed for row in asked)
+    assert [c.task_ms for c in changes] == sorted((c.task_ms for c in changes), reverse=True)
+    task_ms = {q.execution_id: q.task_ms for q in log.queries.collect()}
+    for change in changes:
+        executions = {
+            row.execution_id
+            for row in asked
+            if row.changed and (row.fingerprint, row.before) == (change.fingerprint, change.before)
+        }
+        assert change.queries == len(executions)
+        assert change.task_ms == sum(task_ms[e] for e in executions)
+
+
+@tiers.on("4.3")
+def test_two_policies_are_compared(log: Log) -> None:
+    text = python_policies.SQL["skew_join"]
+    same = replay(log, {"name": "a", "skew_join": text}, against=[{"name": "b", "skew_join": text}])
+    assert same.changes.collect() == []
+    assert same.asked.where("before IS NOT NULL").count() > 0
+    other = replay(
+        log, {"name": "a", "skew_join": "null"}, against=[{"name": "b", "skew_join": text}]
+    )
+    assert {c.after for c in other.changes.collect()} == {None}
+
+
+def test_scores_of_relations_are_not_known(log: Log) -> None:
+    found = replay(log, {"name": "p", "join_reorder": "candidate.size_in_bytes"}).asked.collect()
+    assert {row.unknown for row in found} == {"SCORES"}
+    assert not any(row.changed for row in found)
+
+
+def test_lost_facts_are_not_known(log: Log) -> None:
+    from pyspark.sql import functions
+
+    cut = functions.expr(
+        "CASE abs(hash(facts_id)) % 3 WHEN 0 THEN NULL WHEN 1 THEN left(facts, 90) ELSE facts END"
+    )
+    lost = log._replace(decisions=log.decisions.withColumn("facts", cut))
+    found = replay(lost, {"name": "p", "cost_evaluation": "spark.cost"}).asked.collect()
+    assert {row.unknown for row in found} >= {"FACTS_MISSING", "FACTS_UNREADABLE"}
+
+
+def test_a_condition_may_read_facts(log: Log) -> None:
+    asked = replay(log, {"name": "p", "dynamic_join_selection": "'BROADCAST'"}).asked
+    large = failing(asked, "after = 'BROADCAST' AND side.size_in_bytes > aqepilot_bytes('1k')")
+    expected = [
+        row
+        for row in asked.collect()
+        if (json.loads(row.facts)["side"]["size_in_bytes"] or 0) > 1024
+    ]
+    assert large.count() == len(expected) > 0
+    assert failing(asked, "after = 'SHUFFLE_HASH'").count() == 0
+    with pytest.raises(AqePilotError, match="no decision point has all of"):
+        failing(asked, "side.size_in_bytes > chain.num_relations")
+    with pytest.raises(AqePilotError, match="this is no condition"):
+        failing(asked, "side.size_in_byte > 3")
+
+
+def test_wrong_policies_are_refused_with_their_place(log: Log) -> None:
+    with pytest.raises(PolicyError, match=r"p\.skew_join.*left\.max_byte"):
+        replay(log, {"name": "p", "skew_join": "left.max_byte > 1"})
+    with pytest.raises(PolicyError, match="cannot be loaded"):
+        replay(log, {"name": "p", "skew_join": "python:functions:gone"})
+    with pytest.raises(AqePilotError, match="no policy to replay"):
+        replay(log)
+
+
+def test_what_was_in_force_is_in_the_log(log: Log) -> None:
+    assert [p.name for p in texts_in_force(log)] == ["sql", "bad", "py"]
+    assert set(texts_in_force(log)) == {
+        p.model_copy(update={"mode": p.mode or "enforce"}) for p in in_force()
+    }
+
+
+@tiers.on("3.5")
+def test_the_command(
+    spark: SparkSession, log_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    (log,) = (f for f in log_folder.rglob("*") if f.is_file() and f.stat().st_size > 100_000)
+    lines = log.read_text().splitlines()
+    ends = [n for n, line in enumerate(lines) if "QueryClosed" in line[:60]]
+    (tmp_path / "log").write_text("\n".join([*lines[: ends[3] + 1], "cut"]))
+    policy = tmp_path / "new.toml"
+    policy.write_text("name = 'new'\ndynamic_join_selection = \"'BROADCAST'\"\n")
+
+    @contextmanager
+    def here(*_: str) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("aqepilot.check.local_session", here)
+
+    def ran(*more: str) -> Result:
+        words = ["replay", "--log", str(tmp_path / "log"), "--policy", str(policy), *more]
+        return CliRunner().invoke(cli, words)
+
+    shown = ran("--fail-if", "after = 'BROADCAST' AND side.size_in_bytes > 1")
+    assert shown.exit_code == 1, shown.output
+    assert "1 logs: policies were asked" in shown.stdout
+    assert "times: after = 'BROADCAST'" in shown.stderr
+    assert "1 lines of the logs are no whole events" in shown.stderr
+    as_json = ran("--json", "--fail-if", "after = 'SHUFFLE_HASH'")
+    assert as_json.exit_code == 0, as_json.output
+    found = json.loads(as_json.stdout)
+    assert found["asked"] > 3
+    assert found["unreadable_lines"] == 1
+    assert found["changes"][0]["after"] == "BROADCAST"
+    assert found["fail_if"][0]["rows"] == 0

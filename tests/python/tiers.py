@@ -1,0 +1,32 @@
+"""What of the long tests `make test` runs on 3.5 and what on 4.3; `make test-all` runs all on both.
+
+A case is shared out if what it shows depends on our code rather than on the Spark: an exhaustive
+grid, or a test that takes most of a minute.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable
+from typing import TypeVar
+
+import pyspark
+import pytest
+
+T = TypeVar("T")
+ALL = os.environ.get("TEST_ALL") == "1"
+MINOR = "3.5" if pyspark.__version__ < "4" else "4.3"
+
+
+def share(cases: Iterable[T]) -> list[T]:
+    """Returns a random half of the cases, 3.5's or 4.3's, the same each time; or, for all, all."""
+    found = list(cases)
+    shuffled = random.Random(len(found)).sample(range(len(found)), len(found))
+    return [found[i] for i in sorted(shuffled[MINOR == "4.3" :: 2])] if not ALL else found
+
+
+def on(minor: str) -> pytest.MarkDecorator:
+    """Marks a test that runs on ``3.5`` or ``4.3`` only; on both with ``TEST_ALL=1``."""
+    reason = f"runs on {minor}; on every Spark with TEST_ALL=1"
+    return pytest.mark.skipif(not ALL and minor != MINOR, reason=reason)

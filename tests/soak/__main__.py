@@ -1,0 +1,205 @@
+"""``make soak``: queries of many sessions on one Thrift and Spark Connect server, policies on.
+
+After each tenth of the queries the server collects all garbage, and it is looked at what it holds:
+live heap, threads, file descriptors, processes. Fails if that grows from the middle to the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pyspark
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+import servers
+
+MOST_GROWTH = 1.05
+# A pool's thread or a connection that happens to be open when it is looked.
+MOST_MORE = 12
+MODULE = """
+def choose(facts):
+    return None if facts.side.is_left else "SHUFFLE_HASH"
+"""
+CONF = {
+    "spark.aqepilot.policies": "hash,few,function",
+    "spark.aqepilot.policy.hash.join_selection": "CASE WHEN join.is_replan THEN 'BROADCAST' END",
+    "spark.aqepilot.policy.few.shuffle_partitions": "3",
+    "spark.aqepilot.policy.function.dynamic_join_selection": "python:soak_policy:choose",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "4",
+    # What Spark itself keeps of queries is level sooner.
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.thriftServer.ui.retainedSessions": "10",
+    "spark.sql.thriftServer.ui.retainedStatements": "10",
+    "spark.connect.session.manager.defaultSessionTimeout": "1m",
+    "spark.connect.session.manager.closedSessionsTombstonesSize": "10",
+    "spark.connect.execute.manager.abandonedTombstonesSize": "10",
+    "spark.connect.ui.retainedSessions": "10",
+    "spark.connect.ui.retainedStatements": "10",
+}
+# Each session's own policy, and a query of its own text.
+POLICY = ("few", "shuffle_partitions", "{n} % 5 + 2")
+QUERY = (
+    "SELECT count(*), sum(a.id) FROM range(200) a JOIN range(100) b ON a.id = b.id "
+    "WHERE a.id <> {n}"
+)
+
+
+class Held(NamedTuple):
+    """What the server's process holds after a full collection."""
+
+    queries: int
+    heap_bytes: int
+    threads: int
+    descriptors: int
+    processes: int
+    names: Counter[str]
+
+
+def held(pid: int, queries: int) -> Held:
+    jmap = Path(os.environ.get("JAVA_HOME", ""), "bin", "jmap")
+    words = [str(jmap) if jmap.is_file() else "jmap", "-histo:live", str(pid)]
+    for _ in range(2):  # what was collected may have held more by its finalizers
+        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    total = re.search(r"^Total\s+\d+\s+(\d+)", told, re.M)
+    assert total, told[-500:]
+    process = Path("/proc", str(pid))
+    children = sum(
+        (Path("/proc", p) / "stat").read_text().rpartition(")")[2].split()[1] == str(pid)
+        for p in os.listdir("/proc")
+        if p.isdigit() and (Path("/proc", p) / "stat").exists()
+    )
+    names = Counter[str]()
+    for thread in (process / "task").iterdir():
+        with contextlib.suppress(OSError):
+            names[re.sub(r"\d+", "N", (thread / "comm").read_text().strip())] += 1
+    descriptors = len(list((process / "fd").iterdir()))
+    return Held(queries, int(total[1]), sum(names.values()), descriptors, children, names)
+
+
+# Fails where a policy was not asked, as dividing by zero does.
+DECIDED = (
+    "SELECT 1 / count_if(policy = 'few'), 1 / count_if(policy = 'function') "
+    "FROM aqepilot_decisions() WHERE applied"
+)
+Run = Callable[[str], object]
+
+
+@contextmanager
+def connect_session(server: servers.Server) -> Iterator[Run]:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.remote(f"sc://127.0.0.1:{server.connect}").create()
+    try:
+        yield lambda text: spark.sql(text).collect()
+    finally:
+        spark.stop()
+
+
+def jdbc_sessions() -> Callable[[servers.Server], object]:
+    """Sessions by Hive's driver in a JVM of this process's own."""
+    from pyspark import SparkConf
+    from pyspark.java_gateway import launch_gateway
+
+    gateway = launch_gateway(SparkConf(loadDefaults=False))
+    gateway.jvm.java.lang.Class.forName("org.apache.hive.jdbc.HiveDriver")
+    manager = gateway.jvm.java.sql.DriverManager
+
+    @contextmanager
+    def session(server: servers.Server) -> Iterator[Run]:
+        connection = manager.getConnection(f"jdbc:hive2://127.0.0.1:{server.thrift}/", "soak", "")
+        statement = connection.createStatement()
+
+        def run(text: str) -> None:
+            if statement.execute(text):
+                rows = statement.getResultSet()
+                while rows.next():
+                    pass
+
+        try:
+            yield run
+        finally:
+            connection.close()
+
+    return session
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make soak ARGS=", description=__doc__)
+    parser.add_argument("--queries", type=int, default=10_000)
+    parser.add_argument("--sessions", type=int, default=500)
+    parser.add_argument("--plain", action="store_true", help="without policies, to compare")
+    parser.add_argument("--by", choices=["thrift", "connect"], default="connect")
+    given = parser.parse_args()
+    console = Console()
+    session = connect_session if given.by == "connect" else jdbc_sessions()
+    each = max(1, given.queries // given.sessions)
+    looks = {given.sessions * tenth // 10 for tenth in range(1, 11)}
+    found: list[Held] = []
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, Progress(console=console) as progress:
+        task = progress.add_task(f"Spark {pyspark.__version__}, {given.by}", total=given.sessions)
+        modules = Path(folder, "modules")
+        modules.mkdir()
+        (modules / "soak_policy.py").write_text(MODULE, "utf-8")
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(modules), os.environ.get("PYTHONPATH", "")])
+        conf = CONF | ({"spark.aqepilot.mode": "off"} if given.plain else {})
+        with servers.running(Path(folder, "server"), conf, memory="2g") as server:
+            numbers = itertools.count()
+            for n in range(1, given.sessions + 1):
+                with session(server) as run:
+                    name, point, text = POLICY
+                    run(f"SET spark.aqepilot.policy.{name}.{point}={text.format(n=n)}")
+                    for _ in range(each):
+                        run(QUERY.format(n=next(numbers)))
+                    run(DECIDED if n == 1 and not given.plain else "SELECT 1")
+                progress.advance(task)
+                if n in looks:
+                    # Spark's own pools end their idle threads after a minute.
+                    time.sleep(70 if n in (given.sessions // 2, given.sessions) else 2)
+                    found.append(held(server.pid, n * each))
+    return told(console, given.by, found, time.monotonic() - began)
+
+
+def told(console: Console, by: str, found: list[Held], seconds: float) -> int:
+    table = Table(title=f"{by}, Spark {pyspark.__version__}, {seconds:.0f} s", title_justify="left")
+    for head in ("Queries", "Live heap, MB", "Threads", "File descriptors", "Processes"):
+        table.add_column(head, justify="right")
+    for h in found:
+        heap = f"{h.heap_bytes / 2**20:.1f}"
+        table.add_row(str(h.queries), heap, str(h.threads), str(h.descriptors), str(h.processes))
+    console.print(table)
+    middle, last = found[len(found) // 2 - 1], found[-1]
+    grew = []
+    if last.heap_bytes > middle.heap_bytes * MOST_GROWTH:
+        grew.append(f"live heap {last.heap_bytes / middle.heap_bytes:.3f} times that of the middle")
+    for what in ("threads", "descriptors", "processes"):
+        if getattr(last, what) > getattr(middle, what) + MOST_MORE:
+            grew.append(f"{what} from {getattr(middle, what)} to {getattr(last, what)}")
+    more = (last.names - middle.names).most_common(5)
+    if more:
+        console.print("More threads: " + ", ".join(f"{name} {n}" for name, n in more))
+    console.print(f"Grew: {'; '.join(grew)}" if grew else "Level.")
+    return int(bool(grew))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
