@@ -44,6 +44,7 @@ MOST_S = float(os.environ.get("MOST_S_OF_A_PART", "3600"))
 SAYS_SO_EACH_S = 60
 LAST_LINES = 200  # of a part that failed
 LINES_OF_A_TEST = 12
+LONGEST_LINE = 160
 SLOWEST = 20
 PASSED, FAILED, NOT_RUN = "passed", "FAILED", "not run"
 
@@ -117,6 +118,12 @@ class Running:
         return Outcome(self.part, outcome, self.seconds, tests)
 
 
+def last_lines(part: str, most: int) -> list[str]:
+    """Returns the end of what a part printed."""
+    text = (LOGS / f"{part}.log").read_text("utf-8", errors="replace")
+    return text.rstrip().splitlines()[-most:]
+
+
 def at_once() -> int:
     """How many parts the machine can run side by side."""
     gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
@@ -164,7 +171,7 @@ def run(parts: list[str], slots: int) -> list[Outcome]:
                     outcomes[one.part] = ended
                     if ended.outcome == FAILED:
                         say(f"\n==== make {one.part}: the end of {one.log}")
-                        say("\n".join(one.text().rstrip().splitlines()[-LAST_LINES:]))
+                        say("\n".join(last_lines(one.part, LAST_LINES)))
                     say(f"==== make {one.part}: {ended.outcome} in {ended.seconds:.0f} s")
             if time.monotonic() - said >= SAYS_SO_EACH_S:
                 said = time.monotonic()
@@ -195,6 +202,7 @@ def report(outcomes: list[Outcome], seconds: float) -> None:
     for test in junit.slowest_tests(tests, SLOWEST):
         say(f"{test.seconds:23.1f}  {test}")
 
+    # Last, as some keep only the end of what is printed.
     failed = [test for test in tests if test.outcome == "failed"]
     if failed:
         say("\nFailed tests")
@@ -202,6 +210,11 @@ def report(outcomes: list[Outcome], seconds: float) -> None:
             say(f"  {test}")
             for line in test.message.splitlines()[:LINES_OF_A_TEST]:
                 say(f"      {line}")
+    for one in outcomes:
+        if one.outcome == FAILED and not one.count("failed"):
+            say(f"\nThe end of {LOGS / one.part}.log, of a part that failed without a failed test")
+            for line in last_lines(one.part, LINES_OF_A_TEST):
+                say(f"  {line[:LONGEST_LINE]}")
     bad = [one.part for one in outcomes if one.outcome != PASSED]
     if bad:
         say(f"\nmake test failed in: {', '.join(bad)}. Run one alone with: make {bad[0]}")

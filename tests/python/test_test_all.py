@@ -63,6 +63,8 @@ def test_parts_run_side_by_side_and_their_tests_are_counted(run):
     # Two tests of one file, one of them skipped; a part without tests counts as one.
     assert done.stdout.splitlines()[-1] == "8 passed, 0 failed"
     assert "==== make install: passed in 0 s" in done.stdout
+    assert "Failed tests" not in done.stdout
+    assert "The end of" not in done.stdout
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["71.0", "1", "test-python:", "test_y"] in lines
     assert ["71.0", "test-python:", "test_y:", "test_bad"] in lines
@@ -88,7 +90,9 @@ def test_a_failed_test_and_a_failed_part_without_tests_are_told(run):
     assert done.returncode == 1
     (told,) = re.findall(r"(?m)^  test-python: test_y: test_bad\n((?: {6}.*\n)*)", done.stdout)
     assert told.split("\n") == ["      assert 1 == 2", "      test_y.py:7: AssertionError", ""]
-    assert "this is lint-scala\n" in done.stdout
+    # Once where the part ended, and once more at the end, where somebody looks.
+    assert done.stdout.count("this is lint-scala\n") == 2
+    assert done.stdout.rindex("this is lint-scala") > done.stdout.index("Slowest tests")
     assert "this is install\n" not in done.stdout
     assert "make test failed in: test-python, lint-scala." in done.stdout
     assert done.stdout.splitlines()[-1] == "5 passed, 2 failed"
