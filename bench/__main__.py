@@ -27,6 +27,13 @@ EXPERIMENT_SHARES = {
     "false alarms of a t-test": "t_test",
     "5% found in 150 rounds": "found_in_150",
 }
+OF_JOBS_SHARES = {
+    "false alarms": "false_alarms",
+    "false alarms of a t-test": "t_test",
+    "5% found": "found",
+    "5% found, jobs' past unknown": "found_unadjusted",
+    "intervals that have the 5%": "covered",
+}
 PARTS = ("ask", "python", "planning", "sizes", "tpch", "log", "experiments", "recipes")
 
 
@@ -56,6 +63,7 @@ def main() -> None:
         from bench import experiments
 
         figures["experiments"] = experiments.measure()
+        figures["experiments_of_jobs"] = experiments.ab()
     text = report(where, figures, options.scale, options.rounds)
     print(text)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -109,6 +117,20 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
                     f"{of['median_rounds']:.0f}" if of["median_rounds"] else "above 200",
                 )
                 for of in figures["experiments"]
+            ],
+        )
+    if "experiments_of_jobs" in figures:
+        lines += _table(
+            "2,000 simulated experiments of 20 daily jobs over 23 days, a look after each run",
+            ("noise", "treatment", *OF_JOBS_SHARES, "median runs until then"),
+            [
+                (
+                    of["noise"],
+                    f"{100 * of['share']:.0f} %",
+                    *(f"{100 * of[share]:.1f} %" for share in OF_JOBS_SHARES.values()),
+                    f"{of['median_runs']:.0f}" if of["median_runs"] else "above 460",
+                )
+                for of in figures["experiments_of_jobs"]
             ],
         )
     pairs = []

@@ -21,6 +21,7 @@ import plans
 import scala_objects
 import skewed
 import submitting
+import tiers
 import tpch as tpch_data
 from aqepilot import conf
 
@@ -29,6 +30,11 @@ TPCH_SCALE = 0.01
 Plain = Callable[[SparkSession], AbstractContextManager[SparkSession]]
 Tpch = Callable[..., SparkSession]
 Submit = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`make test` runs some long tests on one Spark only: see `tiers`."""
+    items[:] = tiers.select(items)
 
 
 @pytest.fixture(scope="session")

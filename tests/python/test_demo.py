@@ -9,6 +9,7 @@ import pyspark
 import pytest
 
 import submitting
+import tiers
 from aqepilot import demo
 from aqepilot.demo import eventlog, screen, sparks
 from aqepilot.errors import AqePilotError
@@ -21,6 +22,7 @@ WORDS = submitting.words(
 )
 
 
+@tiers.on("4.3")
 def test_demo_shows_both_joins_and_the_decision(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -307,6 +307,7 @@ print("reasons", sorted(policies.reasons(spark)))
 """
 
 
+@tiers.HALF
 @pytest.mark.parametrize(
     ("missing", "says", "reasons"),
     [

@@ -13,10 +13,13 @@ from click.testing import CliRunner, Result
 from pyspark.sql import DataFrame, SparkSession
 
 import plans
+import tiers
 from aqepilot.cli import main as cli
 from aqepilot.errors import AqePilotError, PolicyError
 from aqepilot.experiment import Paired, bench, queries
 from test_live_cli import aqepilot_command
+
+pytestmark = tiers.on("4.3")
 
 BROADCASTS = {"name": "broadcasts", "join_selection": "'BROADCAST'"}
 JOIN = "SELECT a.n, b.n AS m FROM rows a JOIN rows b ON a.k = b.k"

@@ -14,6 +14,8 @@ import compiled
 import tiers
 from aqepilot.cli import main
 
+pytestmark = tiers.on("4.3")
+
 OTHER = """
 package platform
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}

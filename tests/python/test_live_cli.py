@@ -12,7 +12,10 @@ import pytest
 
 import aqepilot
 import submitting
+import tiers
 from aqepilot import Policy, conf, jars
+
+pytestmark = tiers.on("4.3")
 
 POINT = "dynamic_join_selection"
 EXTENSION = f"spark.sql.extensions={conf.EXTENSION}"

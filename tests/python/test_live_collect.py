@@ -16,6 +16,8 @@ import tiers
 from aqepilot.log import read_log
 from aqepilot.log.tables import Collected, collect
 
+pytestmark = tiers.on("3.5")
+
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 FRAMES = ("decisions", "queries", "stages", "policies")
 

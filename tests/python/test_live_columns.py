@@ -6,7 +6,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import aqepilot
 import little
+import tiers
 from aqepilot import PolicyError, column
+
+pytestmark = tiers.HALF
 
 POINT = "dynamic_join_selection"
 

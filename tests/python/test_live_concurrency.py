@@ -17,9 +17,12 @@ import little
 import plans
 import policies
 import scala_objects
+import tiers
 from conftest import Submit
 from plans import Executed
 from rows import assert_same_rows
+
+pytestmark = tiers.on("4.3")
 
 SQL = f"SELECT count(*), sum(hash(k, v, w)) FROM ({little.BIG_DENSE} WHERE b.k < 1000)"
 SETTINGS = little.SORT_MERGE | {"spark.sql.shuffle.partitions": "4"}

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 import submitting
+import tiers
 from aqepilot import control
+
+pytestmark = tiers.on("3.5")
 
 JOIN = "SELECT count(*) FROM l JOIN r USING (id)"
 JOB = f"""

@@ -7,8 +7,11 @@ import pytest
 
 import aqepilot
 import little
+import tiers
 from aqepilot import PolicyError, function, points
 from test_live_session import run_connect
+
+pytestmark = tiers.on("4.3")
 
 POINT = "dynamic_join_selection"
 TEXT = f"spark.aqepilot.policy.session.{POINT}"

@@ -21,6 +21,8 @@ sys.path.append(str(TESTS))
 
 import hostile  # noqa: E402
 
+pytestmark = tiers.on("4.3")
+
 PRINTS = ("python", "print without an end")
 ALL = {("sql", name): case for name, case in hostile.SQL.items()} | {
     ("python", name): case for name, case in hostile.PYTHON.items()

@@ -10,9 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import submitting
+import tiers
 from aqepilot.log import Log, read_log
 from aqepilot.log.replay import replay
 from aqepilot.report import data
+
+pytestmark = tiers.on("3.5")
 
 JOB = """
 import aqepilot

@@ -12,6 +12,8 @@ import tiers
 from conftest import Submit
 from submitting import EXTENSION
 
+pytestmark = tiers.on("3.5")
+
 POLICY = {
     "skew_join": skewed.struct(
         left_splits="transform(left.bytes_by_partition_id, (b, i) -> if(i = 5, 3, null))"

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 import submitting
+import tiers
 from aqepilot import control
+
+pytestmark = tiers.on("4.3")
 
 MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
 PREFIX = "metrics_spark_driver_aqepilot_"

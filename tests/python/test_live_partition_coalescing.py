@@ -313,6 +313,7 @@ def test_a_rebalance_writes_files_of_the_target_size(
     assert [d.final_strategy for d in reads.decisions(spark)] == ["1 task, coalesced from 24"]
 
 
+@tiers.HALF
 @pytest.mark.parametrize(
     "text", ["'target_bytes', 100000000, 'min_partitions', 1", "'local_read', true"]
 )

@@ -12,8 +12,11 @@ from pyspark.sql import SparkSession
 
 import little
 import reads
+import tiers
 from aqepilot import recipes
 from reads import POINT
+
+pytestmark = tiers.HALF
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "12",

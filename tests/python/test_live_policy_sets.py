@@ -13,8 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 import little
 import policies
+import tiers
 from plans import Executed
 from rows import assert_same_rows
+
+pytestmark = tiers.HALF
 
 Run = Callable[[DataFrame], Executed]
 RIGHT, MERGE = "ShuffledHashJoin BuildRight", "SortMergeJoin"

@@ -23,6 +23,8 @@ import tiers
 import tpch as tpch_data
 from rows import assert_same_rows
 
+pytestmark = tiers.on("3.5")
+
 SETTINGS = {
     "spark.sql.autoBroadcastJoinThreshold": "10KB",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "50KB",

@@ -15,7 +15,10 @@ import five_points
 import little
 import policies
 import scala_objects
+import tiers
 from aqepilot.conf import TOKEN_KEY
+
+pytestmark = tiers.on("4.3")
 
 QUERY = five_points.QUERIES["dynamic_join_selection"]
 

@@ -21,6 +21,8 @@ import tiers
 from aqepilot.errors import AqePilotError
 from aqepilot.log import Log, read_log
 
+pytestmark = tiers.on("3.5")
+
 FRAMES = ("applications", "decisions", "queries", "stages", "policies")
 PACKAGE = {"PYTHONPATH": str(Path(aqepilot.__file__).parent.parent)}
 Rows = dict[str, list[dict[str, Any]]]

@@ -14,7 +14,10 @@ import pytest
 import little
 import policies
 import submitting
+import tiers
 from conftest import Submit
+
+pytestmark = tiers.on("3.5")
 
 HERE = str(Path(__file__).parent)
 TEXT = """-- only what is measured exactly

@@ -22,6 +22,8 @@ from aqepilot.log import Log, read_log
 from aqepilot.log.replay import failing, replay, texts_in_force
 from aqepilot.policies import Policy
 
+pytestmark = tiers.on("4.3")
+
 HERE = str(Path(__file__).parent)
 WHEN = "query.app_name LIKE 'job%'"
 JOB = """

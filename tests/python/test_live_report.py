@@ -15,11 +15,14 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 import submitting
+import tiers
 from aqepilot.cli import main as cli
 from aqepilot.log import read_log
 from aqepilot.log.tables import collect
 from aqepilot.report import data, report
 from aqepilot.report.values import Data
+
+pytestmark = tiers.on("4.3")
 
 EVIL = "sales <script>alert(1)</script>"
 JOB = f"""

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 import submitting
+import tiers
+
+pytestmark = tiers.on("4.3")
 
 AIRFLOW = {
     "AIRFLOW_CTX_DAG_ID": "daily",

@@ -13,7 +13,10 @@ import pytest
 import aqepilot
 import little
 import submitting
+import tiers
 from aqepilot import NotLiveError, Policy, PolicyError
+
+pytestmark = tiers.on("4.3")
 
 POINT = "dynamic_join_selection"
 MERGE = Policy(name="merge", dynamic_join_selection="'SHUFFLE_MERGE'")

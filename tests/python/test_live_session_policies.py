@@ -9,6 +9,8 @@ import pytest
 import servers
 import tiers
 
+pytestmark = tiers.on("4.3")
+
 KEY = "spark.aqepilot.policy"
 CONF = {
     "spark.aqepilot.policies": "own",

@@ -11,10 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 import plans
 import skewed
+import tiers
 from aqepilot import Policy, recipes
 from plans import Executed
 from rows import assert_same_rows
 from skewed import enforce, last, struct
+
+pytestmark = tiers.HALF
 
 Run = Callable[[DataFrame], Executed]
 

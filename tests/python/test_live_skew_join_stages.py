@@ -12,9 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 import plans
 import skewed
+import tiers
 from plans import Executed
 from rows import assert_same_rows
 from skewed import PARTITIONS, decisions, enforce, last, struct
+
+pytestmark = tiers.HALF
 
 Run = Callable[[DataFrame], Executed]
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import tiers
 from conftest import Submit
+
+pytestmark = tiers.on("3.5")
 
 # What a literal has no place of its own in (`LIMIT true`), what the parser finds, what the analyser
 # finds, and what an executor finds.

@@ -13,7 +13,10 @@ from pyspark.sql import functions as f
 import plans
 import policies
 import skewed
+import tiers
 from skewed import PARTITIONS, struct
+
+pytestmark = tiers.HALF
 
 JOINED = "SELECT l.k, l.v, r.n FROM l JOIN r ON l.k = r.k"
 LEFT_JOINED = "SELECT l.k, l.v, r.n FROM l LEFT JOIN r ON l.k = r.k"

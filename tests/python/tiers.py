@@ -1,7 +1,8 @@
 """What of the long tests `make test` runs on 3.5 and what on 4.3; `make test-all` runs all on both.
 
 A case is shared out if what it shows depends on our code rather than on the Spark: an exhaustive
-grid, or a test that takes most of a minute.
+grid, or a test that takes most of a minute. So are files about what stands beside Spark's planner:
+logs and what is read of them, the command line, the Python worker, sessions, the control file.
 """
 
 from __future__ import annotations
@@ -24,6 +25,25 @@ def share(cases: Iterable[T]) -> list[T]:
     found = list(cases)
     shuffled = random.Random(len(found)).sample(range(len(found)), len(found))
     return [found[i] for i in sorted(shuffled[MINOR == "4.3" :: 2])] if not ALL else found
+
+
+# Of a test with this mark, or of each test in a file, `make test` runs `share` of the cases.
+HALF = pytest.mark.half
+
+
+def select(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Returns the tests to run: of those marked `HALF`, as many cases as `share` gives."""
+    cases: dict[object, list[int]] = {}
+    for place, item in enumerate(items):
+        if item.get_closest_marker("half") and isinstance(item, pytest.Function):
+            cases.setdefault(item.function, []).append(place)
+    left_out = {
+        place
+        for places in cases.values()
+        if len(places) > 1
+        for place in set(places).difference(share(places))
+    }
+    return [item for place, item in enumerate(items) if place not in left_out]
 
 
 def on(minor: str) -> pytest.MarkDecorator:
