@@ -40,7 +40,7 @@ SBT = ("jars", "lint-scala", "test-classes")
 # its test process', and what is beside the heaps.
 GB_OF_A_PART = 6
 # What takes longer hangs, however busy the machine: the parts after it run, and all is told.
-MOST_S = float(os.environ.get("MOST_S_OF_A_PART", "3600"))
+MOST_S = float(os.environ.get("MOST_S_OF_A_PART", "3900"))
 SAYS_SO_EACH_S = 60
 LAST_LINES = 200  # of a part that failed
 LINES_OF_A_TEST = 12

@@ -35,8 +35,8 @@ def select(items: list[pytest.Item]) -> list[pytest.Item]:
     """Returns the tests to run: of those marked `HALF`, as many cases as `share` gives."""
     cases: dict[object, list[int]] = {}
     for place, item in enumerate(items):
-        if item.get_closest_marker("half") and isinstance(item, pytest.Function):
-            cases.setdefault(item.function, []).append(place)
+        if item.get_closest_marker("half"):
+            cases.setdefault(getattr(item, "function", item), []).append(place)
     left_out = {
         place
         for places in cases.values()

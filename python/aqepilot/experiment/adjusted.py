@@ -60,7 +60,7 @@ def surprises(units: Units) -> Floats:
     found = np.zeros(n)
     past = _Past(jobs)
     starts = np.flatnonzero(np.diff(units.day, prepend=units.day[:1] - 1)).tolist()
-    for start, end in zip(starts, [*starts[1:], n], strict=True):
+    for start, end in zip(starts, [*starts, n][1:], strict=True):
         rows = slice(start, end)
         job, y, size = units.job[rows], units.y[rows], units.input[rows]
         expected, features = past.expect(job, size, int(units.day[start]))
