@@ -92,7 +92,7 @@ def test_it_goes_on_where_it_was(spark: SparkSession, logs: Path, tmp_path: Path
     assert counts(spark, to) == expected("app-1", "app-2", "app-3", "app-4")
 
 
-@pytest.mark.parametrize("killed_at", tiers.share([*FRAMES, "applications"]))
+@pytest.mark.parametrize("killed_at", [*FRAMES, "applications"])
 def test_killed_before_it_is_done(
     killed_at: str,
     spark: SparkSession,
@@ -139,7 +139,6 @@ def test_a_log_in_progress_is_left_until_it_ends_or_is_old(
     assert counts(spark, to) == expected("app-1", "app-2")
 
 
-@tiers.on("3.5")
 def test_a_log_that_grew_or_moved_counts_once(spark: SparkSession, tmp_path: Path) -> None:
     logs, to = tmp_path / "logs", tmp_path / "to"
     event_logs.written(spark, lines("app-1"), logs / "app-1")
@@ -152,7 +151,6 @@ def test_a_log_that_grew_or_moved_counts_once(spark: SparkSession, tmp_path: Pat
     assert counts(spark, to) == expected("app-1", queries=3)
 
 
-@tiers.on("4.3")
 def test_two_at_once_count_once(
     spark: SparkSession, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

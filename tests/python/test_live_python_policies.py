@@ -207,15 +207,13 @@ def submitted(
 
 @pytest.mark.parametrize(
     ("function", "reason"),
-    tiers.share(
-        [
-            ("raises", "PYTHON_RAISED"),
-            ("sleeps", "PYTHON_DEADLINE"),
-            ("spins", "PYTHON_DEADLINE"),
-            ("dies", "PYTHON_DIED"),
-            ("wrong", "PYTHON_WRONG_ANSWER"),
-        ]
-    ),
+    [
+        ("raises", "PYTHON_RAISED"),
+        ("sleeps", "PYTHON_DEADLINE"),
+        ("spins", "PYTHON_DEADLINE"),
+        ("dies", "PYTHON_DIED"),
+        ("wrong", "PYTHON_WRONG_ANSWER"),
+    ],
 )
 def test_a_function_at_fault_costs_a_submitted_job_its_decisions_only(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]],
@@ -235,7 +233,7 @@ def test_a_function_at_fault_costs_a_submitted_job_its_decisions_only(
     assert not workers_of(tmp_path / "submit-0")
 
 
-@pytest.mark.parametrize("master", tiers.share(["local[2]", "local-cluster[2,1,1024]"]))
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
 def test_a_submitted_function_decides_and_its_output_is_in_the_drivers_log(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, master: str
 ) -> None:

@@ -291,7 +291,6 @@ spark.stop()
 """
 
 
-@tiers.on("3.5")
 def test_an_event_of_200_mb(ran: Ran, expected: Rows, spark: SparkSession, tmp_path: Path) -> None:
     """It takes memory of its own size several times, whatever the size of its log."""
     large = event_logs.event(

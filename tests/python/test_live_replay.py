@@ -161,7 +161,6 @@ def test_what_another_policy_would_change(log: Log) -> None:
         assert change.task_ms == sum(task_ms[e] for e in executions)
 
 
-@tiers.on("4.3")
 def test_two_policies_are_compared(log: Log) -> None:
     text = python_policies.SQL["skew_join"]
     same = replay(log, {"name": "a", "skew_join": text}, against=[{"name": "b", "skew_join": text}])
@@ -222,7 +221,6 @@ def test_what_was_in_force_is_in_the_log(log: Log) -> None:
     }
 
 
-@tiers.on("3.5")
 def test_the_command(
     spark: SparkSession, log_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,3 +41,13 @@ def test_each_case_runs_on_one_spark_and_each_test_on_both(
     assert {name for name, _ in old} == {name for name, _ in new}
     for minor in ("3.5", "4.3"):
         assert selected(monkeypatch, minor, True) == everything
+
+
+@pytest.mark.parametrize(
+    "file", sorted(Path(__file__).parent.glob("test_*.py")), ids=lambda file: file.stem
+)
+def test_what_runs_on_one_spark_runs_there_whole(file: Path) -> None:
+    """Else the half that the other Spark would run is never run."""
+    text = file.read_text("utf-8")
+    if re.search(r"^pytestmark = tiers\.on", text, re.MULTILINE):
+        assert not re.findall(r"tiers\.(?:share|HALF)|^@tiers\.on", text, re.MULTILINE)
