@@ -244,7 +244,18 @@ def recipebook() -> str:
 
 
 def commands() -> str:
-    return "\n\n".join(_command(name, command) for name, command in cli.commands.items())
+    return "\n\n".join(_command(name, command) for name, command in commands_listed().items())
+
+
+def commands_listed() -> dict[str, click.Command]:
+    """Returns each command by its words; of a group, those in it."""
+    found: dict[str, click.Command] = {}
+    for name, command in cli.commands.items():
+        if isinstance(command, click.Group):
+            found |= {f"{name} {word}": within for word, within in command.commands.items()}
+        else:
+            found[name] = command
+    return found
 
 
 def _command(name: str, command: click.Command) -> str:

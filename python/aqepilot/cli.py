@@ -524,6 +524,111 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
+@main.group(
+    short_help="How long a comparison in production takes.",
+    epilog="\b\nExample:\n  aqepilot experiment plan --log s3a://logs/spark-events\n\n"
+    + _EXIT_CODES,
+)
+def experiment() -> None:
+    """Compare policies in production: what to expect of it."""
+
+
+@experiment.command(
+    "plan",
+    short_help="Say how many days it takes.",
+    epilog="\b\nExamples:\n  aqepilot experiment plan --log s3a://logs/spark-events\n"
+    "  aqepilot experiment plan --log s3a://lake/aqepilot --effect 10 --treatment 20 --top 50\n\n"
+    + _EXIT_CODES,
+)
+@click.option("--log", "logs", multiple=True, required=True, metavar="PATH", help=_LOG_HELP)
+@click.option(
+    "--metric",
+    type=click.Choice(["task_ms", "wall_ms", "cpu_ms", "shuffle_bytes", "spill_bytes"]),
+    default="task_ms",
+    show_default=True,
+    help="What is compared, summed over the queries of a run.",
+)
+@click.option(
+    "--effect",
+    type=click.FloatRange(0, 90, min_open=True),
+    default=5.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="How much less of it is to be found.",
+)
+@click.option(
+    "--treatment",
+    type=click.FloatRange(1, 99),
+    default=50.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="Of the runs, how many get the treatment.",
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, 1000),
+    default=90,
+    show_default=True,
+    metavar="N",
+    help="Where to give up.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(0, 10_000),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="How many jobs to look at by themselves, those with most of the metric.",
+)
+@_master
+@_as_json
+@_reports_errors
+def plan_experiment(
+    logs: Sequence[str],
+    metric: str,
+    effect: float,
+    treatment: float,
+    days: int,
+    top: int,
+    master: str,
+    as_json: bool,
+) -> None:
+    """Say from your own logs how many days it takes until an effect is found.
+
+    What is told holds for four of five experiments that are looked at after every run.
+    """
+    from aqepilot.check import local_session
+    from aqepilot.experiment import needs_numpy
+    from aqepilot.log import read_log
+
+    needs_numpy()
+    from aqepilot.experiment import history, planning
+
+    with local_session(master, "aqepilot experiment plan") as spark:
+        runs = history.runs_of(read_log(spark, logs))
+    with _console().status("Simulating experiments ..."):
+        found = planning.plan(
+            runs, metric, effect=effect / 100, share=treatment / 100, most_days=days, top=top
+        )
+    if as_json:
+        click.echo(json.dumps(found._asdict(), indent=2))
+        return
+    what, _ = history.METRICS[metric]
+    click.echo(
+        f"{found.jobs} jobs, {found.runs_per_day:.1f} runs a day. Their {what} varies by "
+        f"{100 * found.sd:.0f} % beside what is known before a run, and by "
+        f"{100 * found.raw_sd:.0f} % around each job's mean."
+    )
+
+    def told(of: int | None) -> str:
+        return f"within {of} days" if of else f"not within {days} days"
+
+    click.echo(f"{effect:g} % less is found {told(found.days)}, for all jobs together.")
+    if found.by_job:
+        rows = [(job, told(of)) for job, of in found.by_job.items()]
+        _console().print(_table(("job by itself", f"{effect:g} % less is found"), rows))
+
+
 @main.command(
     short_help="Make one HTML page of event logs.",
     epilog="\b\nExamples:\n"

@@ -16,6 +16,7 @@ import numpy as np
 from aqepilot.experiment import adjusted, randomized
 from aqepilot.experiment.adjusted import CLIPPED_AT
 from aqepilot.experiment.sequences import Interval
+from aqepilot.experiment.telling import interval
 
 if TYPE_CHECKING:
     Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -114,7 +115,7 @@ def analyse(runs: Runs, metric: str) -> Analysis:
     """
     counted = runs.counted
     treated, share = runs.treated[counted].astype(np.int64), runs.share[counted]
-    rests = {name: _rests(runs, values)[counted] for name, values in runs.metrics.items()}
+    rests = {name: rests_of(runs, values)[counted] for name, values in runs.metrics.items()}
     exposed = runs.exposed[counted]
 
     def effect(rest: Floats, of: Any) -> Interval:
@@ -134,8 +135,8 @@ def analyse(runs: Runs, metric: str) -> Analysis:
     return Analysis(n, effects, on_exposed, failures, slow, mismatch, harmed, verdict, says)
 
 
-def _rests(runs: Runs, values: Floats) -> Floats:
-    """What is left of each run when what was to be expected of it is taken away."""
+def rests_of(runs: Runs, values: Floats) -> Floats:
+    """Returns what is left of each run when what was to be expected of it is taken away."""
     _, job = np.unique(runs.job, return_inverse=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         y, size = np.log(values), np.log(runs.input_bytes)
@@ -188,7 +189,7 @@ def _verdict(
             "The arms have other numbers of runs than their weights say, and not by chance: logs "
             "of one arm are missing, or its runs never begin. No figure here can be trusted."
         )
-    by = f"{_percent(effect.mean)} ({_percent(effect.lower)} to {_percent(effect.upper)})"
+    by = interval(effect)
     for shares, what in ((failures, "fail"), (slow, f"take over {CLIPPED_AT:g} times as long")):
         if shares.is_worse:
             return "stop", (
@@ -214,9 +215,3 @@ def _days_more(effect: Interval, n: int, days: float) -> float | None:
     target = max(abs(effect.mean), math.log1p(MARGIN))
     needed = n * (width / target) ** 2
     return max(1.0, (needed - n) * days / n)
-
-
-def _percent(log: float) -> str:
-    if math.isinf(log):
-        return "not known"
-    return f"{100 * math.expm1(log):+.1f} %"

@@ -121,6 +121,12 @@ QUERIES = _columns(
         ("decisions", "bigint", "decisions of aqepilot's in it"),
         ("dropped_events", "bigint", "events that Spark's queues dropped while it ran: above 0, "
          "figures may lack something; null of queries without a decision"),
+        ("job", "string", "the job that ran it, the same name on each day; null of queries without "
+         "a decision"),
+        ("run", "string", "the run of the job, the same when its scheduler tried it again; null of "
+         "queries without a decision"),
+        ("attempt", "int", "how many times the run had been started, that time included; null when "
+         "nothing says so"),
     ),
 )  # fmt: skip
 

@@ -50,7 +50,7 @@ _QUERY = {
     f"{SQL}AdaptiveExecutionUpdate": "`executionId` bigint, `sparkPlanInfo` string",
     f"{SQL}ExecutionEnd": f"{_TIME}, `errorMessage` string",
     f"{OURS}QueryClosed": "`executionId` bigint, `fingerprint` string, `droppedEvents` bigint, "
-    "`claimed` array<bigint>",
+    "`claimed` array<bigint>, `job` string, `run` string, `attempt` int",
     f"{OURS}Decision": "`executionId` bigint, `fingerprint` string",
 }
 # Each node of the plan, root first; quotes within a description are escaped.
@@ -165,6 +165,9 @@ def queries(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame)
             "decisions": f"count_if(event = '{OURS}Decision')"
             " + coalesce(max(array_size(claimed)), 0)",
             "dropped_events": "max(droppedEvents)",
+            "job": "max(job)",
+            "run": "max(run)",
+            "attempt": "max(attempt)",
         },
     ).where("start_ms IS NOT NULL OR end_ms IS NOT NULL")
     sums = {name: f"sum({name})" for name in _ADDED}

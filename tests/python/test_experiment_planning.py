@@ -1,0 +1,147 @@
+"""How long an experiment would take: from runs that were made up, and runs out of logs."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from aqepilot.errors import AqePilotError
+from aqepilot.experiment import history, planning
+from aqepilot.experiment.analysis import Runs
+from aqepilot.log import Log, columns
+
+
+def made(jobs: int, days: int = 30, noise: float = 0.1) -> Runs:
+    """Daily jobs whose input varies by 30 percent."""
+    generator = np.random.default_rng(1)
+    n = jobs * days
+    day, job = np.repeat(np.arange(days), jobs), np.tile(np.arange(jobs), days)
+    size = np.exp(generator.normal(20, 2, jobs)[job]) * generator.uniform(0.7, 1.3, n)
+    return Runs(
+        ended=20_000.5 + day,
+        job=np.array([f"job{j}" for j in job]),
+        treated=np.zeros(n, dtype=bool),
+        counted=np.zeros(n, dtype=bool),
+        share=np.full(n, 0.5),
+        exposed=np.zeros(n, dtype=bool),
+        failed=np.zeros(n, dtype=bool),
+        input_bytes=size,
+        metrics={"task_ms": size**0.9 * np.exp(generator.normal(0, noise, n))},
+    )
+
+
+def test_more_jobs_and_larger_effects_take_less_time() -> None:
+    many, few = planning.plan(made(40), top=1), planning.plan(made(8), top=1)
+    assert many.days
+    assert few.days
+    assert many.days < few.days / 2
+    assert (many.jobs, round(many.runs_per_day)) == (40, 40)
+    larger = planning.plan(made(8), effect=0.2, top=0)
+    assert larger.days
+    assert larger.days < few.days / 3
+    assert larger.by_job == {}
+
+
+def test_a_tenth_of_the_runs_takes_longer_than_half_of_them() -> None:
+    half, tenth = (planning.plan(made(30), share=share, top=0).days for share in (0.5, 0.1))
+    assert half
+    assert tenth
+    assert tenth > 1.5 * half
+
+
+def test_what_is_not_found_in_time_is_said() -> None:
+    found = planning.plan(made(3), most_days=30, top=2)
+    assert found.days is None
+    assert list(found.by_job.values()) == [None, None]
+
+
+def test_the_past_explains_what_the_input_does() -> None:
+    found = planning.plan(made(20), top=0)
+    assert found.sd < 0.15 < found.raw_sd
+
+
+def test_a_plan_is_kept() -> None:
+    """Experiments with the effect that was planned for find it in as many days as were said."""
+    from aqepilot.experiment.analysis import analyse
+
+    days = planning.plan(made(30), top=0).days
+    assert days
+    hits = 0
+    for seed in range(10):
+        runs = made(30, days=15 + days)
+        generator = np.random.default_rng(seed)
+        counted = runs.ended >= 20_015
+        treated = (generator.random(len(runs.job)) < 0.5) & counted
+        took = runs.metrics["task_ms"] * np.where(treated, 0.95, 1)
+        runs = runs._replace(
+            treated=treated, counted=counted, exposed=counted, metrics={"task_ms": took}
+        )
+        hits += analyse(runs, "task_ms").verdict == "ship"
+    assert hits >= 6
+
+
+def test_a_short_history_is_refused() -> None:
+    with pytest.raises(AqePilotError, match="the runs are of 4 days: at least 5 are needed"):
+        planning.plan(made(5, days=4))
+
+
+AT = datetime(2026, 11, 1, 12, tzinfo=timezone.utc).replace(tzinfo=None)
+
+
+@pytest.fixture
+def log(spark: SparkSession, tmp_path: Path) -> Log:
+    """Four logs: two attempts of one run, another job that broke off, and a failed query."""
+    applications = [
+        {"log": "a", "app_id": "app-a", "app_name": "x", "ended": AT},
+        {"log": "b", "app_id": "app-b", "app_name": "x", "ended": AT + timedelta(hours=1)},
+        {"log": "c", "app_id": "app-c", "app_name": "broken", "ended": None},
+        {"log": "d", "app_id": "app-d", "app_name": "failed", "ended": AT + timedelta(days=1)},
+    ]
+    daily: dict[str, Any] = {"job": "daily", "run": "1", "task_ms": 10, "wall_ms": 1}
+    queries = [
+        daily | {"log": "a", "succeeded": False, "input_bytes": 5},
+        daily | {"log": "b", "succeeded": True, "input_bytes": 7},
+        # Without a decision there is neither job nor run.
+        {"log": "b", "succeeded": True, "task_ms": 100, "wall_ms": 2, "input_bytes": 1},
+        {"log": "c", "succeeded": True, "task_ms": 3, "ended": AT, "input_bytes": 0},
+        {"log": "d", "succeeded": False, "task_ms": 4, "input_bytes": 0},
+        {"log": "d", "succeeded": True, "task_ms": 4, "input_bytes": 0},
+    ]
+
+    def frame(name: str, rows: list[dict[str, Any]]) -> Any:
+        listed = columns.FRAMES[name]
+        values = [tuple(row.get(column.name) for column in listed) for row in rows]
+        return spark.createDataFrame(values, columns.ddl(listed))
+
+    nothing: Any = None
+    return Log(
+        frame("applications", applications), nothing, frame("queries", queries), nothing, nothing
+    )
+
+
+def test_runs_are_put_together_from_logs(log: Log) -> None:
+    runs = history.runs_of(log)
+    found = {
+        job: (failed, task_ms, size)
+        for job, failed, task_ms, size in zip(
+            runs.job, runs.failed, runs.metrics["task_ms"], runs.input_bytes, strict=True
+        )
+    }
+    # The first attempt failed, the run did not; it took what both attempts took.
+    assert found == {
+        "daily": (False, 120.0, 13.0),
+        "broken": (True, 3.0, 0.0),
+        "failed": (True, 8.0, 0.0),
+    }
+    assert list(np.diff(runs.ended) >= 0) == [True, True]
+    assert runs.ended[-1] - runs.ended[0] == pytest.approx(1.0)
+
+
+def test_logs_without_a_query_are_refused(log: Log) -> None:
+    with pytest.raises(AqePilotError, match="no run with a query"):
+        history.runs_of(log._replace(queries=log.queries.where("false")))
