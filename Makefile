@@ -134,6 +134,7 @@ $(JVM_ROWS:%=target/test-jvm-%.args) &: target/jars.stamp $(JVM_TESTS)
 test-jvm: $(JVM_ROWS:%=test-jvm-%) ## ScalaTest on 3.5 (Scala 2.12 and 2.13) and 4.3
 
 test-jvm-%: target/test-jvm-%.args
+	$(if $(SUITE),@grep -rqE "class [A-Za-z]*$(SUITE)\b" tests/jvm || { echo "SUITE=$(SUITE): no class in tests/jvm is named so" >&2; exit 1; })
 	$(JAVA) @$< $(if $(SUITE),-q $(SUITE))
 
 test-python: $(FULL:%=test-python-%) ## pytest on the newest 3.5 and 4.3
