@@ -329,10 +329,25 @@ def test_a_log_without_aqepilot(
     found = rows(read_log(spark, tmp_path))
     assert found["decisions"] == found["policies"] == []
     assert found["stages"] == expected["stages"]
-    ours = {"fingerprint": None, "decisions": 0, "dropped_events": None}
-    assert found["queries"] == [q | ours for q in expected["queries"]] or sorted(
-        json.dumps(q, default=str) for q in found["queries"]
-    ) == sorted(json.dumps(q | ours, default=str) for q in expected["queries"])
+    ours = {
+        "fingerprint": None,
+        "decisions": 0,
+        "dropped_events": None,
+        "job": None,
+        "run": None,
+        "attempt": None,
+    }
+
+    def in_order(queries: list[dict[str, Any]]) -> list[str]:
+        return sorted(json.dumps(query, default=str) for query in queries)
+
+    assert in_order(found["queries"]) == in_order([q | ours for q in expected["queries"]])
+
+
+def test_queries_with_decisions_say_which_run_of_which_job_they_are(expected: Rows) -> None:
+    (application,) = expected["applications"]
+    runs = {(q["job"], q["run"], q["attempt"]) for q in expected["queries"] if q["decisions"]}
+    assert runs == {(application["app_name"], application["app_id"], None)}
 
 
 def test_whatever_the_session_sets(
