@@ -614,19 +614,20 @@ def plan_experiment(
         click.echo(json.dumps(found._asdict(), indent=2))
         return
     what, _ = history.METRICS[metric]
+    jobs = "1 job" if found.jobs == 1 else f"{found.jobs} jobs"
     click.echo(
-        f"{found.jobs} jobs, {found.runs_per_day:.1f} runs a day. Their {what} varies by "
+        f"{jobs}, {found.runs_per_day:.1f} runs a day. Their {what} varies by "
         f"{100 * found.sd:.0f} % beside what is known before a run, and by "
         f"{100 * found.raw_sd:.0f} % around each job's mean."
     )
 
     def told(of: int | None) -> str:
-        return f"within {of} days" if of else f"not within {days} days"
+        return f"found within {of} days" if of else f"not found within {days} days"
 
-    click.echo(f"{effect:g} % less is found {told(found.days)}, for all jobs together.")
+    click.echo(f"{effect:g} % less is {told(found.days)}, for all jobs together.")
     if found.by_job:
         rows = [(job, told(of)) for job, of in found.by_job.items()]
-        _console().print(_table(("job by itself", f"{effect:g} % less is found"), rows))
+        _console().print(_table(("job by itself", f"{effect:g} % less is"), rows))
 
 
 @main.command(

@@ -86,8 +86,14 @@ def test_a_plan_is_kept() -> None:
 
 
 def test_a_short_history_is_refused() -> None:
-    with pytest.raises(AqePilotError, match="the runs are of 4 days: at least 5 are needed"):
+    with pytest.raises(AqePilotError, match="runs of 4 days: at least 5 days are needed"):
         planning.plan(made(5, days=4))
+
+
+def test_a_history_of_failures_is_refused() -> None:
+    runs = made(5)
+    with pytest.raises(AqePilotError, match="no run in the logs has succeeded"):
+        planning.plan(runs._replace(failed=np.ones(len(runs.job), dtype=bool)))
 
 
 AT = datetime(2026, 11, 1, 12, tzinfo=timezone.utc).replace(tzinfo=None)
@@ -95,22 +101,26 @@ AT = datetime(2026, 11, 1, 12, tzinfo=timezone.utc).replace(tzinfo=None)
 
 @pytest.fixture
 def log(spark: SparkSession, tmp_path: Path) -> Log:
-    """Four logs: two attempts of one run, another job that broke off, and a failed query."""
+    """Two attempts of one run, a job that broke off, one that failed, one that caught a failure."""
+    later = AT + timedelta(hours=1)
     applications = [
         {"log": "a", "app_id": "app-a", "app_name": "x", "ended": AT},
-        {"log": "b", "app_id": "app-b", "app_name": "x", "ended": AT + timedelta(hours=1)},
+        {"log": "b", "app_id": "app-b", "app_name": "x", "ended": later},
         {"log": "c", "app_id": "app-c", "app_name": "broken", "ended": None},
         {"log": "d", "app_id": "app-d", "app_name": "failed", "ended": AT + timedelta(days=1)},
+        {"log": "e", "app_id": "app-e", "app_name": "caught", "ended": AT + timedelta(days=2)},
     ]
     daily: dict[str, Any] = {"job": "daily", "run": "1", "task_ms": 10, "wall_ms": 1}
     queries = [
-        daily | {"log": "a", "succeeded": False, "input_bytes": 5},
-        daily | {"log": "b", "succeeded": True, "input_bytes": 7},
+        daily | {"log": "a", "succeeded": False, "ended": AT, "input_bytes": 5},
+        daily | {"log": "b", "succeeded": True, "ended": later, "input_bytes": 7},
         # Without a decision there is neither job nor run.
         {"log": "b", "succeeded": True, "task_ms": 100, "wall_ms": 2, "input_bytes": 1},
         {"log": "c", "succeeded": True, "task_ms": 3, "ended": AT, "input_bytes": 0},
-        {"log": "d", "succeeded": False, "task_ms": 4, "input_bytes": 0},
-        {"log": "d", "succeeded": True, "task_ms": 4, "input_bytes": 0},
+        {"log": "d", "succeeded": True, "ended": AT, "task_ms": 4, "input_bytes": 0},
+        {"log": "d", "succeeded": False, "ended": later, "task_ms": 4, "input_bytes": 0},
+        {"log": "e", "succeeded": False, "ended": AT, "task_ms": 5, "input_bytes": 0},
+        {"log": "e", "succeeded": True, "ended": later, "task_ms": 5, "input_bytes": 0},
     ]
 
     def frame(name: str, rows: list[dict[str, Any]]) -> Any:
@@ -137,9 +147,10 @@ def test_runs_are_put_together_from_logs(log: Log) -> None:
         "daily": (False, 120.0, 13.0),
         "broken": (True, 3.0, 0.0),
         "failed": (True, 8.0, 0.0),
+        "caught": (False, 10.0, 0.0),
     }
-    assert list(np.diff(runs.ended) >= 0) == [True, True]
-    assert runs.ended[-1] - runs.ended[0] == pytest.approx(1.0)
+    assert (np.diff(runs.ended) >= 0).all()
+    assert runs.ended[-1] - runs.ended[0] == pytest.approx(2.0)
 
 
 def test_logs_without_a_query_are_refused(log: Log) -> None:

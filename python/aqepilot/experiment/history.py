@@ -27,8 +27,8 @@ def runs_of(log: Log) -> Runs:
     """Returns one run for each run of a job in the logs, none of an experiment.
 
     What the job and its run are is what aqepilot recorded, else the application's name and id. A
-    run that was tried again is one run with all that its attempts took. It has failed where its
-    last application has no end in the log or a failed query.
+    run that was tried again is one run with all that its attempts took. It has failed where the log
+    of its last application has no end, or the last query in it failed.
 
     Args:
         log: As `aqepilot.log.read_log` gives it.
@@ -42,7 +42,8 @@ def runs_of(log: Log) -> Runs:
         functions.max("job").alias("job"),
         functions.max("run").alias("run"),
         functions.expr("coalesce(sum(input_bytes), 0)").alias("input_bytes"),
-        functions.expr("bool_or(coalesce(NOT succeeded, true))").alias("has_failed"),
+        # One that failed before was caught by the job.
+        functions.expr("NOT coalesce(max_by(succeeded, ended), false)").alias("has_failed"),
         functions.max("ended").alias("last_ended"),
         *(functions.expr(text).alias(name) for name, (_, text) in METRICS.items()),
     )

@@ -69,14 +69,18 @@ def plan(
         seed: Of the draws.
 
     Raises:
-        AqePilotError: The history has less than five days.
+        AqePilotError: The history has less than five days, or no run that succeeded.
     """
     day = np.floor(history.ended).astype(np.int64)
     first = int(day.min())
     days = int(day.max()) - first + 1
     if days < _LEARNT + 2:
-        message = f"the runs are of {days} days: at least {_LEARNT + 2} are needed."
+        found = "a single day" if days == 1 else f"{days} days"
+        message = f"the logs have runs of {found}: at least {_LEARNT + 2} days are needed."
         raise AqePilotError(Problem("HISTORY_TOO_SHORT", message))
+    if history.failed.all():
+        message = "no run in the logs has succeeded: there is nothing to compare with."
+        raise AqePilotError(Problem("NO_RUN_SUCCEEDED", message))
     rests = np.clip(rests_of(history, history.metrics[metric]), -_CLIP, _CLIP)
     late = day - first >= _LEARNT
     generator = np.random.default_rng(seed)
