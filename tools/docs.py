@@ -145,6 +145,10 @@ def runs() -> str:
     return _table(("Source", "Job; run"), _coded(catalog.run_sources().items()))
 
 
+def units() -> str:
+    return _table(("Unit", "What gets an arm"), _coded(catalog.experiment_units().items()))
+
+
 def selectors() -> str:
     return _table(("Selector", "Holds for"), _coded(catalog.control_selectors().items()))
 
@@ -396,7 +400,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     for block in (
         *(sparks, reasons, fates, problems, settings, functions),
         *(recipebook, commands, columns, events, differences, permissions),
-        *(hostility, runs, selectors, forks),
+        *(hostility, runs, selectors, forks, units),
     )
 } | {name: of_log(name) for name in log_columns.FRAMES if name != "decisions"}
 POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}

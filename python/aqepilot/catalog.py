@@ -194,6 +194,11 @@ def run_sources() -> dict[str, str]:
     return {entry["name"]: entry["meaning"] for entry in _catalog()["run_sources"]}
 
 
+def experiment_units() -> dict[str, str]:
+    """Returns what can get an arm of an experiment, with its meaning."""
+    return {entry["name"]: entry["meaning"] for entry in _catalog()["experiment_units"]}
+
+
 def control_selectors() -> dict[str, str]:
     """Returns what a rule of the control file can be for, by name, with its meaning."""
     return {entry["name"]: entry["meaning"] for entry in _catalog()["control_selectors"]}

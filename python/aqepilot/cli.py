@@ -525,12 +525,15 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 @main.group(
-    short_help="How long a comparison in production takes.",
-    epilog="\b\nExample:\n  aqepilot experiment plan --log s3a://logs/spark-events\n\n"
-    + _EXIT_CODES,
+    short_help="Compare policies in production.",
+    epilog="\b\nExamples:\n  aqepilot experiment plan --log s3a://logs/spark-events\n"
+    "  aqepilot experiment analyse --log s3a://logs/spark-events\n\n" + _EXIT_CODES,
 )
 def experiment() -> None:
-    """Compare policies in production: what to expect of it."""
+    """Compare policies in production: what to expect of it, and what it says."""
+
+
+_METRICS = ["task_ms", "wall_ms", "cpu_ms", "shuffle_bytes", "spill_bytes"]
 
 
 @experiment.command(
@@ -543,7 +546,7 @@ def experiment() -> None:
 @click.option("--log", "logs", multiple=True, required=True, metavar="PATH", help=_LOG_HELP)
 @click.option(
     "--metric",
-    type=click.Choice(["task_ms", "wall_ms", "cpu_ms", "shuffle_bytes", "spill_bytes"]),
+    type=click.Choice(_METRICS),
     default="task_ms",
     show_default=True,
     help="What is compared, summed over the queries of a run.",
@@ -613,7 +616,7 @@ def plan_experiment(
     if as_json:
         click.echo(json.dumps(found._asdict(), indent=2))
         return
-    what, _ = history.METRICS[metric]
+    what, _, _ = history.METRICS[metric]
     jobs = "1 job" if found.jobs == 1 else f"{found.jobs} jobs"
     click.echo(
         f"{jobs}, {found.runs_per_day:.1f} runs a day. Their {what} varies by "
@@ -628,6 +631,92 @@ def plan_experiment(
     if found.by_job:
         rows = [(job, told(of)) for job, of in found.by_job.items()]
         _console().print(_table(("job by itself", f"{effect:g} % less is"), rows))
+
+
+@experiment.command(
+    "analyse",
+    short_help="Say what an experiment found so far.",
+    epilog="\b\nExamples:\n  aqepilot experiment analyse --log s3a://logs/spark-events\n"
+    "  aqepilot experiment analyse --log s3a://lake/aqepilot --name skew_v2 "
+    "--roll-back s3a://etc/aqepilot.json\n\n" + _EXIT_CODES,
+)
+@click.option("--log", "logs", multiple=True, required=True, metavar="PATH", help=_LOG_HELP)
+@click.option("--name", metavar="NAME", help="The experiment; needed where the logs have several.")
+@click.option("--arm", metavar="ARM", help="The arm to compare with the control; else the second.")
+@click.option(
+    "--metric",
+    type=click.Choice(_METRICS),
+    help="What decides; else what was submitted as spark.aqepilot.experiment.metric.",
+)
+@click.option(
+    "--abandoned-after",
+    "hours",
+    type=click.FloatRange(0),
+    default=24.0,
+    show_default=True,
+    metavar="HOURS",
+    help="An application without an end that began less than so long ago may still run: it is "
+    "left out. After that it counts as failed.",
+)
+@click.option(
+    "--roll-back",
+    "file",
+    metavar="PATH",
+    help="A control file, in which the treatment's policies are switched off for the jobs that it "
+    "harms, or altogether where it makes runs longer or fail.",
+)
+@click.option(
+    "--conf",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A Spark setting, such as spark.hadoop.*; may be given several times.",
+)
+@_master
+@_as_json
+@_reports_errors
+def analyse_experiment(
+    logs: Sequence[str],
+    name: str | None,
+    arm: str | None,
+    metric: str | None,
+    hours: float,
+    file: str | None,
+    settings: Sequence[str],
+    master: str,
+    as_json: bool,
+) -> None:
+    """Say what an experiment found so far: the effect, whom it harms, and what to do.
+
+    To look after every run is allowed: intervals hold at all times at once. Ends with 1 where the
+    verdict is stop or broken, or a job is harmed.
+    """
+    from aqepilot.check import local_session
+    from aqepilot.experiment import needs_numpy
+    from aqepilot.log import read_log
+
+    needs_numpy()
+    from aqepilot.control.rules import shown
+    from aqepilot.experiment import analysis, history, verdicts
+
+    conf = dict(_setting(text) for text in settings)
+    with local_session(master, "aqepilot experiment analyse", conf) as spark:
+        log = read_log(spark, logs)
+        with _console().status("Reading event logs ..."):
+            of, runs = history.runs_in(log, name, arm=arm, abandoned_after_hours=hours)
+    of = of._replace(metric=metric or of.metric)
+    found = analysis.analyse(runs, of.metric)
+    rules = verdicts.roll_back(of, found, file, conf) if file else []
+    if as_json:
+        told = verdicts.data(of, found) | {"rolled_back": [rule.selectors for rule in rules]}
+        click.echo(json.dumps(told, indent=2))
+    else:
+        _console().print(verdicts.table(of, found))
+        for line in verdicts.sentences(of, found):
+            click.echo(line)
+        for rule in rules:
+            click.echo(f"Switched off in {file}: {shown(rule.selectors)}.")
+    sys.exit(1 if found.verdict in ("stop", "broken") or found.harmed else 0)
 
 
 @main.command(

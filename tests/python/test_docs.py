@@ -112,6 +112,7 @@ def test_every_event_has_fields_with_a_meaning():
     assert [name for name, _, _ in listed] == [
         "AqePilotPolicyLoaded",
         "AqePilotControl",
+        "AqePilotExperiment",
         "AqePilotDecision",
         "AqePilotFate",
         "AqePilotQueryClosed",

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from pathlib import Path
+
 import pytest
 from scipy import stats
 
 from aqepilot.errors import AqePilotError
 from aqepilot.experiment.assignment import BUCKETS, arm_of, bucket, parse_arms
+
+CASES = json.loads(Path(__file__).parents[1].joinpath("cases/assignment.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES["cases"], ids=lambda case: f"{case['arms']} {case['unit']}")
+def test_a_unit_has_the_number_and_the_arm_that_the_driver_gives_it(case: dict[str, str]) -> None:
+    number = bucket(case["salt"], case["experiment"], case["unit"])
+    assert number == case["bucket"]
+    assert arm_of(parse_arms(case["arms"]), number).name == case["arm"]
+
+
+def test_a_million_units_have_the_numbers_that_the_driver_gives_them() -> None:
+    of, found = CASES["million"], hashlib.sha256()
+    for i in range(1_000_000):
+        unit = f"job{i % 200}|run{i}"
+        found.update(bucket(of["salt"], of["experiment"], unit).to_bytes(2, "big"))
+    assert found.hexdigest() == of["sha256"]
 
 
 def arms(text: str) -> dict[str, set[int]]:

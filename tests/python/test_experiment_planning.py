@@ -130,7 +130,12 @@ def log(spark: SparkSession, tmp_path: Path) -> Log:
 
     nothing: Any = None
     return Log(
-        frame("applications", applications), nothing, frame("queries", queries), nothing, nothing
+        frame("applications", applications),
+        nothing,
+        frame("queries", queries),
+        nothing,
+        nothing,
+        nothing,
     )
 
 

@@ -19,7 +19,7 @@ from aqepilot.log.tables import Collected, collect
 pytestmark = tiers.on("3.5")
 
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
-FRAMES = ("decisions", "queries", "stages", "policies")
+FRAMES = ("decisions", "queries", "stages", "policies", "experiments")
 
 
 def lines(app: str, queries: int = 2) -> list[str]:

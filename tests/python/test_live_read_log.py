@@ -23,7 +23,7 @@ from aqepilot.log import Log, read_log
 
 pytestmark = tiers.on("3.5")
 
-FRAMES = ("applications", "decisions", "queries", "stages", "policies")
+FRAMES = ("applications", "decisions", "queries", "stages", "policies", "experiments")
 PACKAGE = {"PYTHONPATH": str(Path(aqepilot.__file__).parent.parent)}
 Rows = dict[str, list[dict[str, Any]]]
 

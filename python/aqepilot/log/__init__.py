@@ -21,6 +21,8 @@ class Log(NamedTuple):
         queries: One row per query: how it went, also where there was no aqepilot.
         stages: One row per attempt of a stage.
         policies: One row per text of a policy that a session read.
+        experiments: One row for each time that a unit of an experiment got its arm, came to a
+            decision on which the arms differ, or was stopped by a guard rail.
     """
 
     applications: DataFrame
@@ -28,6 +30,7 @@ class Log(NamedTuple):
     queries: DataFrame
     stages: DataFrame
     policies: DataFrame
+    experiments: DataFrame
 
 
 def read_log(spark: SparkSession, path: str | Path | Iterable[str | Path]) -> Log:
@@ -65,4 +68,5 @@ def of_files(spark: SparkSession, found: Sequence[LogFile]) -> Log:
         queries=figures.queries(spark, found, applications),
         stages=figures.stages(spark, found, applications),
         policies=decisions.policies(spark, found, applications),
+        experiments=decisions.experiments(spark, found, applications),
     )

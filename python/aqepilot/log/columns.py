@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from aqepilot.decision import COLUMNS as _DECISION
 
-VERSION = 1
+VERSION = 2
 
 
 class LogColumn(NamedTuple):
@@ -127,6 +127,9 @@ QUERIES = _columns(
          "queries without a decision"),
         ("attempt", "int", "how many times the run had been started, that time included; null when "
          "nothing says so"),
+        ("experiment", "string", "the experiment that it is of; null of queries outside one"),
+        ("unit", "string", "the unit that it is of, as `experiments` has it"),
+        ("arm", "string", "the arm that the unit was assigned"),
     ),
 )  # fmt: skip
 
@@ -156,10 +159,32 @@ POLICIES = _columns(
     ),
 )
 
+EXPERIMENTS = _columns(
+    _OF_LOG,
+    (
+        ("time", "timestamp", "when it happened"),
+        ("experiment", "string", "its name"),
+        ("unit_kind", "string", "`job_run`, `query_run` or `session`"),
+        ("unit", "string", "what the draw was for: `job|run`, `job|run|fingerprint`, or the "
+         "session's id"),
+        ("arm", "string", "what it was assigned"),
+        ("arms", "string", "all arms with their weights in percent, the control first"),
+        ("metric", "string", "what decides, as was submitted"),
+        ("what", "string", "`assigned`, `exposed` or `stopped`"),
+        ("detail", "string", "what each arm says, or why it was stopped"),
+        ("execution_id", "bigint", "the query in which the arms differed first; null else"),
+        ("job", "string", "the job that runs, the same name on each day"),
+        ("run", "string", "the run of the job, the same when its scheduler tries it again"),
+        ("attempt", "int", "how many times the run had been started, that time included; null when "
+         "nothing says so"),
+    ),
+)  # fmt: skip
+
 
 FRAMES = {
     "applications": APPLICATIONS,
     "decisions": DECISIONS,
+    "experiments": EXPERIMENTS,
     "policies": POLICIES,
     "queries": QUERIES,
     "stages": STAGES,

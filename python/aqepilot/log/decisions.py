@@ -1,4 +1,4 @@
-"""Decisions and policies as aqepilot wrote them into Spark's event logs."""
+"""Decisions, policies and experiments as aqepilot wrote them into Spark's event logs."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ _POLICY = {
     "time": "bigint", "sessionId": "string", "policy": "string", "point": "string",
     "revision": "string", "text": "string", "when": "string", "mode": "string",
     "source": "string", "error": "string",
+}  # fmt: skip
+_EXPERIMENT = {
+    "time": "bigint", "experiment": "string", "unitKind": "string", "unit": "string",
+    "arm": "string", "arms": "string", "metric": "string", "what": "string", "detail": "string",
+    "executionId": "bigint", "job": "string", "run": "string", "attempt": "int",
 }  # fmt: skip
 # What a closing event says of each decision: its fate, and that it is this query's after all.
 _SAID = """inline(concat(
@@ -76,6 +81,13 @@ def policies(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame
     read = events.read(spark, of, {f"{OURS}PolicyLoaded": _schema(_POLICY)})
     loaded = with_application(_named(read, _POLICY), applications)
     return events.shaped(loaded, columns.POLICIES)
+
+
+def experiments(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame) -> DataFrame:
+    """One row for each time that a unit got its arm, was exposed, or was stopped."""
+    read = events.read(spark, of, {f"{OURS}Experiment": _schema(_EXPERIMENT)})
+    told = with_application(_named(read, _EXPERIMENT), applications)
+    return events.shaped(told, columns.EXPERIMENTS)
 
 
 _CLAIMED = ("claimed_by", "claimed_fingerprint")

@@ -50,7 +50,8 @@ _QUERY = {
     f"{SQL}AdaptiveExecutionUpdate": "`executionId` bigint, `sparkPlanInfo` string",
     f"{SQL}ExecutionEnd": f"{_TIME}, `errorMessage` string",
     f"{OURS}QueryClosed": "`executionId` bigint, `fingerprint` string, `droppedEvents` bigint, "
-    "`claimed` array<bigint>, `job` string, `run` string, `attempt` int",
+    "`claimed` array<bigint>, `job` string, `run` string, `attempt` int, "
+    "`experiment` string, `unit` string, `arm` string",
     f"{OURS}Decision": "`executionId` bigint, `fingerprint` string",
 }
 # Each node of the plan, root first; quotes within a description are escaped.
@@ -168,6 +169,9 @@ def queries(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame)
             "job": "max(job)",
             "run": "max(run)",
             "attempt": "max(attempt)",
+            "experiment": "max(experiment)",
+            "unit": "max(unit)",
+            "arm": "max(arm)",
         },
     ).where("start_ms IS NOT NULL OR end_ms IS NOT NULL")
     sums = {name: f"sum({name})" for name in _ADDED}

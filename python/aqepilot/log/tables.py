@@ -29,6 +29,7 @@ _TIME_OF = {
     "policies": "time",
     "queries": "coalesce(started, ended)",
     "stages": "coalesce(submitted, completed)",
+    "experiments": "time",
 }
 
 
@@ -132,7 +133,13 @@ def read(spark: SparkSession, to: str) -> Log:
 
     def table(name: str) -> DataFrame:
         schema = f"{columns.ddl(columns.FRAMES[name])}, batch string, date date"
-        rows = spark.read.schema(schema).parquet(f"{to}/{name}")
+        try:
+            rows = spark.read.schema(schema).parquet(f"{to}/{name}")
+        except Exception as error:
+            # Collected before there was such a table.
+            if not files.is_not_there(error):
+                raise
+            rows = spark.createDataFrame([], schema)
         return rows.join(seen, ["log", "batch"], "left_semi").drop("batch")
 
     return Log(

@@ -6,7 +6,15 @@ import org.apache.spark.sql.types.StructType
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
-import io.aqepilot.decision.{DecisionPoint, DecisionPoints, Fate, Problem, Reason, RunIdentity}
+import io.aqepilot.decision.{
+  DecisionPoint,
+  DecisionPoints,
+  Experiment,
+  Fate,
+  Problem,
+  Reason,
+  RunIdentity
+}
 import io.aqepilot.policy.AqePilotBytes
 
 /** All names that a user may meet, with their meanings, as JSON: `python/aqepilot/catalog.json` is its output,
@@ -35,6 +43,7 @@ object Catalog {
     pairs(root.putArray("problems"), "code", Problem.meanings)
     pairs(root.putArray("fates"), "name", Fate.all.map(f => f.code -> f.meaning))
     pairs(root.putArray("run_sources"), "name", RunIdentity.Sources)
+    pairs(root.putArray("experiment_units"), "name", Experiment.UnitKinds)
     pairs(root.putArray("control_selectors"), "name", ControlRule.Selectors)
     val functions = SqlFunctions.all.map(f => f.name -> f.usage) ++
       Seq(

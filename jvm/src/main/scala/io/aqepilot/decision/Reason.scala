@@ -246,6 +246,7 @@ object Problem {
   val PointOff = "POINT_OFF"
   val GuardLoosened = "GUARD_LOOSENED"
   val ControlUnreachable = "CONTROL_UNREACHABLE"
+  val ExperimentInvalid = "EXPERIMENT_INVALID"
 
   val meanings: Seq[(String, String)] = Seq(
     PolicyNotDefined -> "spark.aqepilot.policies names a policy that has no text at any point",
@@ -260,6 +261,7 @@ object Problem {
     TwoJars -> "more than one aqepilot jar is on the class path",
     PointOff -> "a decision point that a policy is for is off, because this Spark lacks what it needs",
     GuardLoosened -> "a session asks for a looser guard rail than was submitted: ignored",
-    ControlUnreachable -> "the control file cannot be read: its last good copy holds, or what is set for that"
+    ControlUnreachable -> "the control file cannot be read: its last good copy holds, or what is set for that",
+    ExperimentInvalid -> "an experiment's settings do not go together: it does not run, and jobs run as its control"
   )
 }

@@ -56,6 +56,49 @@ final case class AqePilotControl(
     problem: Option[String]
 ) extends SparkListenerEvent
 
+/** A unit of an experiment got its arm, differs from the other arms from now on, or goes on as control.
+  *
+  * @param experiment
+  *   its name
+  * @param unitKind
+  *   `job_run`, `query_run` or `session`
+  * @param unit
+  *   what the draw was for: `job|run`, `job|run|fingerprint`, or the session's id
+  * @param arm
+  *   what it was assigned, also after it was stopped
+  * @param arms
+  *   all with their weights in percent, the control first
+  * @param metric
+  *   what decides
+  * @param what
+  *   `assigned`, `exposed` (the first decision on which the arms differ) or `stopped` (by a guard rail: the arm is not in
+  *   force in this application any more)
+  * @param detail
+  *   what each arm says, or why it was stopped
+  * @param job
+  *   the job that runs, the same name on each day
+  * @param run
+  *   the run of the job, the same when its scheduler tries it again
+  * @param attempt
+  *   how many times the run has been started, this time included; none when nothing says so
+  */
+final case class AqePilotExperiment(
+    schemaVersion: Int,
+    time: Long,
+    experiment: String,
+    unitKind: String,
+    unit: String,
+    arm: String,
+    arms: String,
+    metric: String,
+    what: String,
+    detail: Option[String],
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) executionId: Option[Long],
+    job: String,
+    run: String,
+    @JsonDeserialize(contentAs = classOf[java.lang.Integer]) attempt: Option[Int]
+) extends SparkListenerEvent
+
 /** What was proposed at one decision point, for one subject (a join's side, a group of shuffles, ...) and one
   * set of facts.
   *
@@ -108,7 +151,7 @@ final case class AqePilotDecision(
   */
 final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Option[String])
 
-/** How a query with at least one decision went. Task figures are sums over all its tasks that ended
+/** How a query with at least one decision, or of an experiment, went. Task figures are sums over all its tasks that ended
   * before it did, retried and failed ones too.
   *
   * @param peakExecutionMemoryBytes
@@ -126,6 +169,12 @@ final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Opt
   *   the run of the job, the same when its scheduler tries it again
   * @param attempt
   *   how many times the run has been started, this time included; none when nothing says so
+  * @param experiment
+  *   the experiment that it is of; none outside one
+  * @param unit
+  *   as `AqePilotExperiment` has it
+  * @param arm
+  *   what the unit was assigned
   */
 final case class AqePilotQueryClosed(
     schemaVersion: Int,
@@ -150,5 +199,8 @@ final case class AqePilotQueryClosed(
     @JsonDeserialize(contentAs = classOf[java.lang.Long]) claimed: Seq[Long] = Nil,
     job: Option[String] = None,
     run: Option[String] = None,
-    @JsonDeserialize(contentAs = classOf[java.lang.Integer]) attempt: Option[Int] = None
+    @JsonDeserialize(contentAs = classOf[java.lang.Integer]) attempt: Option[Int] = None,
+    experiment: Option[String] = None,
+    unit: Option[String] = None,
+    arm: Option[String] = None
 ) extends SparkListenerEvent

@@ -6,6 +6,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.aqepilot.{Mode => PolicyMode}
+import org.apache.spark.sql.aqepilot.experiment.Definition
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.decision.{DecisionPoints, HashTable, Problem, RunIdentity}
@@ -362,7 +363,7 @@ object AqePilotConf {
     PythonMemory,
     PythonAllowSession,
     PythonToken
-  )
+  ) ++ Definition.settings
 
   /** Keys of one policy, `<name>` and `<point>` as placeholders: type, meaning. */
   val policySettings: Seq[(String, String, String)] = Seq(
@@ -438,13 +439,15 @@ object AqePilotConf {
   /** What is wrong with the `spark.aqepilot.*` settings among `all`, policies' texts aside. */
   def problems(all: Map[String, String]): Seq[Problem] = {
     val ours = all.filter(_._1.startsWith(Prefix))
-    val listed = (ours.get(Policies.key) ++ submitted(Policies.key)).flatMap(splitNames).toSeq
+    val listed = (ours.get(Policies.key) ++ submitted(Policies.key)).flatMap(splitNames).toSeq ++
+      Definition.policiesOf(ours.get(Definition.Arms.key))
     val invalid = settings.flatMap { s =>
       ours.get(s.key).flatMap(s.problem).map { what =>
         val code = if (s == Mode) Problem.ModeInvalid else Problem.SettingInvalid
         val instead =
           if (s == Mode) "it counts as off"
           else if (s == SessionPolicies) "it counts as deny"
+          else if (Definition.settings.contains(s)) Definition.Instead
           else s.default.fold("it counts as not set")(d => s"$d holds")
         Problem(code, s"${s.key}: $what; $instead")
       }

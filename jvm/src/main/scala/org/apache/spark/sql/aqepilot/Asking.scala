@@ -63,16 +63,28 @@ object Asking {
         QueryFacts.fingerprint(executionId) // once for a query, before any policy is asked
       val row = facts
       lazy val guards = Guardrails.of(session.sessionState.conf, sc)
-      val answers = AskBudget.within(deadline.of(sc))(ask(set.at(point, fingerprint), row, answer))
-      val verdicts = answers.map { given =>
-        given -> (given.value match {
-          case Left(failure) => Verdict(None, failure.reason, Some(failure.message))
-          case Right(value)  =>
-            judge.getOrElse(point.judge _)(value, new FactsRow(point.facts, row), guards)
-        })
+      def verdicts(of: PolicySet) = {
+        val asked = of.at(point, fingerprint)
+        val answers = AskBudget.within(deadline.of(sc))(ask(asked, row, answer))
+        answers.map { given =>
+          given -> (given.value match {
+            case Left(failure) => Verdict(None, failure.reason, Some(failure.message))
+            case Right(value)  =>
+              judge.getOrElse(point.judge _)(value, new FactsRow(point.facts, row), guards)
+          })
+        }
       }
+      val own = verdicts(set)
       val all = row.copy()
-      Asked(all, verdicts, (System.nanoTime() - begun) / 1e3)
+      val asked = Asked(all, own, (System.nanoTime() - begun) / 1e3)
+      set.otherArms.foreach { others =>
+        FailOpen("experiment", ()) {
+          others.compare(point, executionId, asked.enforced.map(_._2)) { other =>
+            Asked(all, verdicts(other), 0).enforced.map(_._2)
+          }
+        }
+      }
+      asked
     }
 
   /** In nanoseconds. */

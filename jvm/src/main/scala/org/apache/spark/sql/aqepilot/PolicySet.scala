@@ -5,10 +5,11 @@ import java.security.MessageDigest
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.control.Control
+import org.apache.spark.sql.aqepilot.experiment.{Definition, Experiments, OtherArms}
 import org.apache.spark.sql.aqepilot.python.Caller
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{DecisionPoint, DecisionPoints, Problem}
+import io.aqepilot.decision.{Arm, DecisionPoint, DecisionPoints, Problem}
 import io.aqepilot.policy.{CompiledPolicy, PolicyError}
 
 /** How far a policy may go. */
@@ -63,14 +64,24 @@ final case class NamedPolicy(
   *
   * @param ofQuery
   *   a policy within what is said of the query with this fingerprint; none where nothing is said of single queries
+  * @param otherArms
+  *   those of the experiment that these policies are an arm of
   */
 final class PolicySet(
     val policies: Seq[NamedPolicy],
     val problems: Seq[Problem],
-    ofQuery: Option[(NamedPolicy, Option[String]) => NamedPolicy] = None
+    ofQuery: Option[(NamedPolicy, Option[String]) => NamedPolicy] = None,
+    val otherArms: Option[OtherArms] = None
 ) {
 
   private val live: Map[String, Seq[NamedPolicy]] = policies.filter(_.isLive).groupBy(_.point.name)
+
+  /** Whether anybody is to be asked at a point. */
+  def isAsked(point: DecisionPoint): Boolean =
+    at(point).nonEmpty || otherArms.exists(_.isAsked(point))
+
+  def beside(others: OtherArms): PolicySet =
+    new PolicySet(policies, problems, ofQuery, Some(others))
 
   /** Those to ask at a point, in order. */
   def at(point: DecisionPoint): Seq[NamedPolicy] = live.getOrElse(point.name, Nil)
@@ -97,13 +108,29 @@ object PolicySet {
     Recent.weighed[Seq[String], PolicySet](MaxSets, 4 * MaxChars)(_.map(chars).sum)
 
   /** The session's policies, as far as the control file lets them go. Costs a few look-ups when none is named. */
-  def of(conf: SQLConf): PolicySet = {
-    val set = configured(conf)
+  def of(conf: SQLConf): PolicySet =
+    FailOpen("experiment", Option.empty[Experiments.Place])(Experiments.place(conf)) match {
+      case None        => limited(conf, conf.getConfString(AqePilotConf.Policies.key, ""))
+      case Some(place) =>
+        def of(arm: Arm) = limited(conf, arm.policies.mkString(","))
+        val own = of(place.arm)
+        place.assigned.filter(_.inForce == place.arm).fold(own) { unit =>
+          val others = unit.of.experiment.arms.filter(_ != unit.arm).map(arm => arm -> of(arm))
+          besides.computeIfAbsent(
+            (unit, place.arm, own, others.map(_._2)),
+            _ => own.beside(new OtherArms(unit, others))
+          )
+        }
+    }
+
+  private val besides = Recent.map[(AnyRef, Arm, PolicySet, Seq[PolicySet]), PolicySet](MaxSets)
+
+  private def limited(conf: SQLConf, listed: String): PolicySet = {
+    val set = configured(conf, listed)
     if (set.policies.isEmpty) set else Control.limited(set, conf)
   }
 
-  private def configured(conf: SQLConf): PolicySet = {
-    val listed = conf.getConfString(AqePilotConf.Policies.key, "")
+  private def configured(conf: SQLConf, listed: String): PolicySet =
     if (listed.isEmpty) empty
     else if (listed.length > MaxListedChars)
       tooMuch(s"${AqePilotConf.Policies.key} has more than $MaxListedChars characters")
@@ -131,7 +158,6 @@ object PolicySet {
         loaded
       }
     }
-  }
 
   private def chars(text: String): Long = if (text == null) 0L else text.length.toLong
 
@@ -209,9 +235,9 @@ object PolicySet {
     AqePilotConf.submitted(s"${AqePilotConf.PolicyPrefix}$name.$part")
 
   private def isListed(name: String): Boolean =
-    AqePilotConf.submitted(
-      AqePilotConf.Policies.key
-    ).exists(AqePilotConf.splitNames(_).contains(name))
+    AqePilotConf.submitted(AqePilotConf.Policies.key).exists(
+      AqePilotConf.splitNames(_).contains(name)
+    ) || Definition.policiesOf(AqePilotConf.submitted(Definition.Arms.key)).contains(name)
 
   /** The most that a policy may do where sessions may not bring their own, and why. */
   private def ofSessions(policy: NamedPolicy): Option[(Mode, String)] = {

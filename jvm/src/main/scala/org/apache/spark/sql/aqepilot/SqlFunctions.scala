@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.control.Control
+import org.apache.spark.sql.aqepilot.experiment.{Definition, Experiments, Running}
 import org.apache.spark.sql.aqepilot.log.{DecisionLog, Redaction}
 import org.apache.spark.sql.aqepilot.python.{Caller, PythonOwner, PythonPolicy, PythonWorkers}
 import org.apache.spark.sql.aqepilot.rewrite.CostEvaluatorInstall
@@ -258,6 +259,9 @@ private object Status {
         Seq(row("mode", "mode", Mode.of(mode).name))
       } ++
       part("run")(session.toSeq.flatMap(s => run(conf, s.sparkContext))) ++
+      part("experiment")(
+        session.flatMap(s => Experiments.of(s.sparkContext)).toSeq.flatMap(experiment(_, conf))
+      ) ++
       part("control")(session.flatMap(s => Control.of(s.sparkContext)).toSeq.flatMap(control)) ++
       part("point")(DecisionPoints.all.map { p =>
         val off = Health.reasonOff(p).orElse(reasonOffHere(p, conf))
@@ -297,6 +301,9 @@ private object Status {
       problems(Health.problems(set)) ++
       problems(session.flatMap(s => Control.of(s.sparkContext)).toSeq.flatMap(_.problems)) ++
       problems(AqePilotConf.problems(conf.getAllConfs)) ++
+      problems(
+        session.flatMap(s => Experiments.of(s.sparkContext)).toSeq.flatMap(_.definition.problems)
+      ) ++
       problems(set.problems) ++
       problems(session.toSeq.flatMap(s => Guardrails.problems(conf, s.sparkContext))) ++
       part("counter")(session.toSeq.flatMap(s =>
@@ -316,6 +323,31 @@ private object Status {
         "attempt",
         found.attempt.map(_.value.toString).orNull,
         Runs.limit(sc).map(_._2).orElse(found.attempt.map(_.source)).orNull
+      )
+    )
+  }
+
+  private def experiment(of: Running, conf: SQLConf): Seq[Seq[Any]] = {
+    val place = Experiments.place(conf)
+    val unit = place.flatMap(_.assigned)
+    Seq(
+      row(
+        "experiment",
+        "name",
+        AqePilotConf.getSubmitted(Definition.Name).orNull,
+        if (of.definition.experiment.isEmpty) "it does not run" else null
+      ),
+      row(
+        "experiment",
+        "arm",
+        place.map(_.arm.name).orNull,
+        unit.map(_.state).getOrElse("outside")
+      ),
+      row(
+        "experiment",
+        "unit",
+        unit.map(_.unit).orNull,
+        unit.flatMap(u => of.stopped(u.arm)).orNull
       )
     )
   }

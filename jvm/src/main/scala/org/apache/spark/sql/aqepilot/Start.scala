@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.sql.aqepilot.control.Control
+import org.apache.spark.sql.aqepilot.experiment.{Definition, Experiments}
 import org.apache.spark.sql.aqepilot.log.{DecisionLog, PolicyNews}
 import org.apache.spark.sql.aqepilot.rewrite.{CostEvaluatorInstall, Fates}
 
@@ -43,17 +44,20 @@ object Start {
 
   private def submittedProblems(sc: SparkContext): Seq[String] = {
     val submitted = sc.getConf.getAll.toMap
-    val set = submitted
-      .get(AqePilotConf.Policies.key)
-      .fold(PolicySet.empty) { listed =>
-        PolicySet.submitted(AqePilotConf.splitNames(listed), submitted.get, Runs.limit(sc))
-      }
-    val problems = Health.problems(set) ++ AqePilotConf.problems(submitted) ++ set.problems
+    val names = submitted.get(AqePilotConf.Policies.key).toSeq.flatMap(AqePilotConf.splitNames) ++
+      Definition.policiesOf(submitted.get(Definition.Arms.key))
+    val set =
+      if (names.isEmpty) PolicySet.empty
+      else PolicySet.submitted(names, submitted.get, Runs.limit(sc))
+    val experiment = Experiments.of(sc).toSeq.flatMap(_.definition.problems)
+    val problems =
+      Health.problems(set) ++ AqePilotConf.problems(submitted) ++ set.problems ++ experiment
     problems.foreach(p => FailOpen.warnOnce(s"${p.code}: ${p.message}"))
     PolicyNews.warn(set)
     if (set.policies.nonEmpty)
       Runs.limit(sc).foreach { case (_, why) => FailOpen.warnOnce(s"RETRIED_RUN: $why") }
     DecisionLog.get(sc)
+    FailOpen("experiment", ())(if (Health.isRightJar) Experiments.begin(sc))
     if (set.policies.exists(_.isLive)) {
       FailOpen.info(
         set.policies

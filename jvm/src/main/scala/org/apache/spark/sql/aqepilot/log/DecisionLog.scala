@@ -9,6 +9,7 @@ import io.aqepilot.log._
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen, Runs}
+import org.apache.spark.sql.aqepilot.experiment.Experiments
 import org.apache.spark.sql.aqepilot.log.QueryRecorder.Barrier
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
@@ -42,6 +43,7 @@ final class DecisionLog private (sc: SparkContext) {
       later,
       droppedEvents,
       conf => Some(Runs.of(conf.getOrElse(new SQLConf), sc)),
+      Experiments.ended(sc, _, _, _),
       failOpen
     )
 
@@ -107,6 +109,8 @@ final class DecisionLog private (sc: SparkContext) {
   }
 
   def control(e: AqePilotControl): Unit = failOpen("control", ())(postLast(e))
+
+  def experiment(e: AqePilotExperiment): Unit = failOpen("experiment", ())(postLast(e))
 
   /** A figure that is read when the metrics are. */
   def observe(name: String)(read: => Long): Unit =

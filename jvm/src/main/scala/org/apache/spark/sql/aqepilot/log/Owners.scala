@@ -8,7 +8,7 @@ import org.apache.spark.sql.aqepilot.facts.QueryFacts
 /** Which session's decisions are whose. `CacheManager` plans what `df.cache()` keeps in a copy of the user's
   * session; what is decided there belongs to the session whose query runs it.
   */
-private[log] object Owners {
+private[aqepilot] object Owners {
 
   private val MaxCopies = 1000
 

@@ -10,6 +10,7 @@ import io.aqepilot.log._
 import org.apache.spark.{Success, TaskCommitDenied, TaskKilled}
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.aqepilot.FailOpen
+import org.apache.spark.sql.aqepilot.experiment.Assigned
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{
   SparkListenerSQLExecutionEnd,
@@ -17,8 +18,8 @@ import org.apache.spark.sql.execution.ui.{
 }
 import org.apache.spark.sql.internal.SQLConf
 
-/** Follows each SQL execution to its end; if there were decisions in it, has their fates read and
-  * posts how it went. What is known of an execution goes with its end; if that never comes, when
+/** Follows each SQL execution to its end; if there were decisions in it, or it is of an experiment, has the
+  * decisions' fates read and posts how it went. What is known of an execution goes with its end; if that never comes, when
   * [[QueryRecorder.MaxQueries]] younger ones are open.
   */
 final private[log] class QueryRecorder(
@@ -28,6 +29,7 @@ final private[log] class QueryRecorder(
     decisionsInHand: Later,
     droppedEvents: => Long,
     run: Option[SQLConf] => Option[RunIdentity],
+    unitOf: (SQLConf, Option[String], Option[String]) => Option[Assigned],
     failOpen: FailOpen
 ) extends SparkListener {
   import QueryRecorder._
@@ -85,7 +87,18 @@ final private[log] class QueryRecorder(
           decisionsInHand.finish()
           closed(end.executionId).foreach { query =>
             val own = claimed(end)
-            if (own.nonEmpty || query.decisions.nonEmpty) close(query, own, end)
+            lazy val fingerprint = fingerprintOf(own ++ query.decisions, end)
+            val session = Option(end.qe).map(_.sparkSession)
+            val unit = session.flatMap { s =>
+              failOpen("experiment", Option.empty[Assigned]) {
+                unitOf(s.sessionState.conf, Some(Owners.of(s.sessionUUID)), fingerprint)
+              }
+            }
+            if (own.nonEmpty || query.decisions.nonEmpty || unit.isDefined) {
+              val sessionId = (own ++ query.decisions).headOption.map(_.sessionId)
+                .orElse(session.map(s => Owners.of(s.sessionUUID)))
+              close(query, own, end, sessionId.getOrElse(""), fingerprint, unit)
+            }
           }
         }
       case _ =>
@@ -110,20 +123,26 @@ final private[log] class QueryRecorder(
   private def close(
       query: Query,
       claimed: Seq[AqePilotDecision],
-      end: SparkListenerSQLExecutionEnd
+      end: SparkListenerSQLExecutionEnd,
+      sessionId: String,
+      fingerprint: Option[String],
+      unit: Option[Assigned]
   ): Unit = {
     val error = end.errorMessage.filter(_.nonEmpty)
     val decisions = claimed ++ query.decisions
     val fates = if (error.isEmpty) readFates(decisions, end) else Nil
     failOpen("settle", ())(settle(fates))
-    val fingerprint = decisions.flatMap(_.fingerprint).headOption.orElse(
-      failOpen("fingerprint", Option.empty[String])(
-        Option(end.qe).flatMap(qe => Option(Fingerprint.of(qe.analyzed)))
-      )
-    )
     val ids = claimed.map(_.decisionId)
     failOpen("claim", ())(claim(ids, end.executionId, fingerprint))
     val tasks = query.tasks
+    val wallMillis = query.startedAt.map(end.time - _).getOrElse(end.duration / 1000000)
+    unit.foreach { its =>
+      failOpen("experiment", ()) {
+        // Decisions with the same facts were asked for at once.
+        val asked = decisions.groupBy(_.factsId).values.map(_.head.askedMicros).sum
+        its.of.closed(its, error.isDefined, wallMillis, asked)
+      }
+    }
     val its = failOpen("run", Option.empty[RunIdentity]) {
       run(Option(end.qe).map(_.sparkSession.sessionState.conf))
     }
@@ -131,12 +150,12 @@ final private[log] class QueryRecorder(
       AqePilotQueryClosed(
         schemaVersion = EventSchema.Version,
         time = end.time,
-        sessionId = decisions.head.sessionId,
+        sessionId = sessionId,
         executionId = end.executionId,
         fingerprint = fingerprint,
         succeeded = error.isEmpty,
         error = error.map(text => query.redact(text).take(MaxErrorChars)),
-        wallMillis = query.startedAt.map(end.time - _).getOrElse(end.duration / 1000000),
+        wallMillis = wallMillis,
         taskMillis = tasks.runMillis,
         cpuMillis = tasks.cpuNanos / 1000000,
         inputBytes = tasks.inputBytes,
@@ -151,10 +170,23 @@ final private[log] class QueryRecorder(
         claimed = ids,
         job = its.map(_.job.value),
         run = its.map(_.run.value),
-        attempt = its.flatMap(_.attempt).map(_.value)
+        attempt = its.flatMap(_.attempt).map(_.value),
+        experiment = unit.map(_.of.experiment.name),
+        unit = unit.map(_.unit),
+        arm = unit.map(_.arm.name)
       )
     )
   }
+
+  private def fingerprintOf(
+      decisions: Seq[AqePilotDecision],
+      end: SparkListenerSQLExecutionEnd
+  ): Option[String] =
+    decisions.flatMap(_.fingerprint).headOption.orElse(
+      failOpen("fingerprint", Option.empty[String])(
+        Option(end.qe).flatMap(qe => Option(Fingerprint.of(qe.analyzed)))
+      )
+    )
 
   private def readFates(
       decisions: Seq[AqePilotDecision],

@@ -44,7 +44,7 @@ object CoalesceShuffleReads extends Rule[SparkPlan] with AQEShuffleReadRule {
       lazy val set = PolicySet.of(conf)
       if (
         !Health.isLive(point) || !plan.exists(_.isInstanceOf[ShuffleQueryStageExec]) ||
-        set.at(point).isEmpty
+        !set.isAsked(point)
       ) plan
       else
         Sessions.active.fold(plan) { session =>

@@ -50,7 +50,7 @@ object PlannedJoins extends Rule[SparkPlan] {
     FailOpen("planned joins", ()) {
       if (
         Health.isLive(DynamicJoinSelectionPoint) &&
-        PolicySet.of(conf).at(DynamicJoinSelectionPoint).nonEmpty
+        PolicySet.of(conf).isAsked(DynamicJoinSelectionPoint)
       ) {
         plan.foreach { p =>
           JoinStrategy.of(p).foreach(s => JoinState.of(p).foreach(_.planned = Some(s)))

@@ -50,7 +50,7 @@ private object JoinRecord {
       left: JoinSide,
       right: JoinSide,
       set: PolicySet
-  ): Unit = if (set.at(point).nonEmpty) {
+  ): Unit = if (set.isAsked(point)) {
     val what = s"a ${JoinFacts.name(join.joinType)} join made by a re-plan"
     DecisionRecord.undecided(session, point, Reason.UntrackedJoin, what, Some(tables(left, right)))
   }

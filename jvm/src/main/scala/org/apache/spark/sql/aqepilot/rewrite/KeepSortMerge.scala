@@ -24,7 +24,7 @@ object KeepSortMerge extends Rule[SparkPlan] {
     DecisionRecord.failingOpen(point, plan) {
       if (
         !Health.isLive(point) || SparkJoinRules.conversionEnabled(conf).isEmpty ||
-        PolicySet.of(conf).at(point).isEmpty
+        !PolicySet.of(conf).isAsked(point)
       ) plan
       else {
         val kept = plan.transformUp {

@@ -51,7 +51,7 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
   }
 
   private def isWanted: Boolean = JoinState.anyForced ||
-    Sessions.active.exists(s => PolicySet.of(s.sessionState.conf).at(point).nonEmpty)
+    Sessions.active.exists(s => PolicySet.of(s.sessionState.conf).isAsked(point))
 
   /** The re-plan's cost against the current plan's, as compare has it; None = as Spark's own costs are. */
   private def order(c: Comparison, plan: SparkPlan, own: Cost): Option[Int] = {
@@ -60,7 +60,7 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     else
       Sessions.active.flatMap { session =>
         val set = PolicySet.of(session.sessionState.conf)
-        if (set.at(point).isEmpty || c.plan == plan) None else ask(session, set, c, plan, own)
+        if (!set.isAsked(point) || c.plan == plan) None else ask(session, set, c, plan, own)
       }
   }
 

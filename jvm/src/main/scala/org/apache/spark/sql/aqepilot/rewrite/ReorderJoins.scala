@@ -42,7 +42,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
     DecisionRecord.failingOpen(point, plan) {
       lazy val set = PolicySet.of(conf)
       if (
-        !Health.isLive(point) || set.at(point).isEmpty ||
+        !Health.isLive(point) || !set.isAsked(point) ||
         !plan.containsPattern(TreePattern.INNER_LIKE_JOIN)
       ) plan
       else

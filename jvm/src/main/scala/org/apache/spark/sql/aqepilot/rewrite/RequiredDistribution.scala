@@ -57,7 +57,7 @@ object RequiredDistribution extends Rule[SparkPlan] {
   /** Whether a policy may change how rows are distributed. */
   def isWanted: Boolean = {
     val set = PolicySet.of(conf)
-    points.exists(set.at(_).nonEmpty)
+    points.exists(set.isAsked(_))
   }
 
   /** Of the plan that this thread prepares. None = the user's repartition is gone from the plan's top in a way

@@ -71,7 +71,7 @@ object SelectJoin extends SparkStrategy {
     DecisionRecord.failingOpen(point, Seq.empty[SparkPlan])(plan match {
       case join: Join =>
         lazy val set = PolicySet.of(SQLConf.get)
-        if (!Health.isLive(point) || set.at(point).isEmpty) Nil
+        if (!Health.isLive(point) || !set.isAsked(point)) Nil
         else if (JoinSide.of(join.left).isBroadcast || JoinSide.of(join.right).isBroadcast) Nil
         else Sessions.active.fold(Seq.empty[SparkPlan])(decide(_, set, join))
       case _ => Nil

@@ -59,7 +59,7 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan =
     DecisionRecord.failingOpen(point, plan) {
       lazy val set = PolicySet.of(conf)
-      if (!Health.isLive(point) || (set.at(point).isEmpty && !JoinState.anyOverridden)) plan
+      if (!Health.isLive(point) || (!set.isAsked(point) && !JoinState.anyOverridden)) plan
       else {
         val decided =
           plan.transformDownWithPruning(_.containsPattern(TreePattern.JOIN)) { case join: Join =>
@@ -78,7 +78,7 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
       else
         JoinState.of(join) match {
           case Some(state) if state.isReadTwice =>
-            if (set.at(point).nonEmpty)
+            if (set.isAsked(point))
               ReadTwice.record(session, point, Some(JoinRecord.tables(left, right)))
             join
           case Some(state) =>
@@ -142,7 +142,7 @@ final private class JoinDecision(
     lazy val facts = factsOf(sparkHint, conversion)
     Seq((state.left, left, true), (state.right, right, false)).foreach {
       case (memory, side, isLeft) =>
-        if (set.at(point).isEmpty) memory.asked = None
+        if (!set.isAsked(point)) memory.asked = None
         else if (isBroadcast && memory.asked.isDefined)
           () // Spark keeps the broadcast: nothing to decide
         else if (side.finished.isEmpty) memory.asked = None

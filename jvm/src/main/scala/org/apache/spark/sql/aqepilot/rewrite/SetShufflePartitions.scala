@@ -70,7 +70,7 @@ object SetShufflePartitions extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan =
     DecisionRecord.failingOpen(point, plan) {
       lazy val set = PolicySet.of(conf)
-      if (!Health.isLive(point) || set.at(point).isEmpty) plan
+      if (!Health.isLive(point) || !set.isAsked(point)) plan
       else Sessions.active.fold(plan)(decide(_, set, plan))
     }
 

@@ -22,7 +22,7 @@ object SplitSkewedJoins extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = DecisionRecord.failingOpen(point, plan) {
     lazy val set = PolicySet.of(conf)
-    if (!Health.isLive(point) || set.at(point).isEmpty || !plan.exists(JoinStage.isSplittable))
+    if (!Health.isLive(point) || !set.isAsked(point) || !plan.exists(JoinStage.isSplittable))
       plan
     else Sessions.active.fold(plan)(split(_, set, plan))
   }
