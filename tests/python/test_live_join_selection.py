@@ -232,3 +232,47 @@ def test_decisions_of_an_explained_query_belong_to_its_run(tables: SparkSession)
     (made,) = policies.decisions(tables)
     assert (made.execution_id is not None, made.fate) == (True, "adopted")
     assert made.fingerprint
+
+
+def test_cartesian_products_are_not_put_below_each_other(
+    tables: SparkSession, plain: Callable[..., Any], executed: Callable[..., Executed]
+) -> None:
+    """Each multiplies the tasks of the one above: 4, 8, 16 and so on of two partitions each."""
+    sql = (
+        "SELECT count(*) FROM a JOIN b ON a.k = b.k JOIN a c ON b.k = c.k AND c.v < 20 "
+        "JOIN b d ON c.k = d.k JOIN a e ON d.k = e.k AND e.v < 20 WHERE a.v < 20"
+    )
+    with plain(tables):
+        without = executed(tables.sql(sql))
+    tables.conf.set("spark.aqepilot.policies", "test")
+    tables.conf.set(f"spark.aqepilot.policy.test.{POINT}", "'SHUFFLE_REPLICATE_NL'")
+    ran = executed(tables.sql(sql))
+    assert_same_rows(ran.rows, without.rows)
+    assert ran.strategies == ["CartesianProduct", *without.strategies[1:]]
+    made = {d.join_id: d for d in policies.decisions(tables)}
+    assert sorted(d.reason for d in made.values()) == ["APPLIED", *["GUARD_PARTITIONS"] * 3]
+    assert {d.detail for d in made.values() if d.detail} == {
+        f"join {min(i for i, d in made.items() if d.applied)}, above it, is a Cartesian product "
+        "already: the partitions of all sides would be multiplied"
+    }
+
+
+def test_a_cartesian_product_of_too_many_tasks_is_refused(
+    tables: SparkSession, plain: Callable[..., Any], executed: Callable[..., Executed]
+) -> None:
+    sql = (
+        "SELECT count(*) FROM (SELECT k, count(*) FROM a GROUP BY k) "
+        "JOIN (SELECT k, count(*) FROM b GROUP BY k) USING (k)"
+    )
+    with plain(tables):
+        without = executed(tables.sql(sql))
+    tables.conf.set("spark.aqepilot.policies", "test")
+    tables.conf.set(f"spark.aqepilot.policy.test.{POINT}", "'SHUFFLE_REPLICATE_NL'")
+    little.settings(tables, {"spark.aqepilot.guard.max_partitions": "8"})
+    refused = executed(tables.sql(sql))
+    assert refused.strategies == without.strategies
+    assert_same_rows(refused.rows, without.rows)
+    assert policies.reasons(tables) == {"GUARD_PARTITIONS"}
+    assert "3 and 3 partitions has more tasks than the 8" in policies.decisions(tables)[-1].detail
+    little.settings(tables, {"spark.aqepilot.guard.max_partitions": "9"})
+    assert executed(tables.sql(sql)).strategies == ["CartesianProduct"]

@@ -52,6 +52,10 @@ final class SelectionState {
 
   /** What the latest plan, adopted or not, was made with; None where Spark chose. */
   @volatile var inForce: Option[Selection] = None
+
+  /** Whether the latest plan runs it as a Cartesian product, and which joins above it are such. */
+  @volatile var isProduct: Boolean = false
+  @volatile var productsAbove: Set[Long] = Set.empty
 }
 
 /** The decision point `join_selection`: plans joins as policies say, by Spark's own strategy with hints that
@@ -96,17 +100,28 @@ object SelectJoin extends SparkStrategy {
       state: JoinState
   ): Seq[SparkPlan] = {
     val asked = ask(session, set, join, state)
-    val refused =
-      if (state.left.isDecided || state.right.isDecided) Some(Reason.RunTimeDecision)
+    def tasks = asked.decision
+      .filter(s => s.strategy == ShuffleReplicate && !asked.spark.contains(s))
+      .flatMap(_ => CartesianTasks.refusal(session, join, state))
+    val refused: Option[(Reason, Option[String])] =
+      if (state.left.isDecided || state.right.isDecided) Some((Reason.RunTimeDecision, None))
       else if (asked.decision.isDefined && OtherRules.gaveHint(session, join, state))
-        Some(Reason.OtherExtension)
-      else None
+        Some((Reason.OtherExtension, None))
+      else tasks.map(why => (Reason.GuardPartitions, Some(why)))
     val selection = if (refused.isEmpty) asked.decision else None
     // Spark asks the strategies in turn: these plans are taken, so that none is asked a second time.
     val byOthers = if (selection.isEmpty) Nil else OtherRules.planned(session, this, join)
     val isOurs = byOthers.isEmpty
     state.selection.inForce = if (isOurs) selection else None
-    val outcome = refused.getOrElse(if (isOurs) Reason.Applied else Reason.OtherExtension)
+    val outcome =
+      refused.getOrElse((if (isOurs) Reason.Applied else Reason.OtherExtension, None))
+    CartesianTasks.note(
+      join,
+      state,
+      selection.filter(_ => isOurs).fold(asked.spark)(Some(
+        _
+      )).exists(_.strategy == ShuffleReplicate)
+    )
     record(session, join, state, asked, outcome)
     selection match {
       case Some(s) if isOurs => JoinStrategy.plannedBySpark(session, join.copy(hint = hint(s)))
@@ -166,7 +181,7 @@ object SelectJoin extends SparkStrategy {
       join: Join,
       state: JoinState,
       of: AskedSelection,
-      outcome: Reason
+      outcome: (Reason, Option[String])
   ): Unit = FailOpen("record", ()) {
     val now = Some((of.key, outcome))
     if (state.selection.recorded != now) {
@@ -180,7 +195,7 @@ object SelectJoin extends SparkStrategy {
         sparkStrategy = of.sparkStrategy
       )
       val executionId = QueryFacts.executionId(session.sparkContext)
-      DecisionRecord.write(session, point, executionId, subject, of.asked, (outcome, None))
+      DecisionRecord.write(session, point, executionId, subject, of.asked, outcome)
     }
   }
 }
