@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from aqepilot import gateway, given, testing
 from aqepilot.errors import AqePilotError, PolicyError, Problem
+from aqepilot.experiment import definition
 from aqepilot.function import is_imported
 from aqepilot.policies import Policy, as_policies
 
@@ -29,22 +30,31 @@ def check_files(paths: Sequence[str | Path]) -> list[Problem]:
 
     Returns:
         What is wrong, with file, line and column; empty when all is well.
+        A file of an experiment is checked with the policies that its arms name.
 
     Raises:
         AqePilotError: No Spark can be started here, or aqepilot is not live in it.
     """
     policies: list[Policy] = []
     problems: list[Problem] = []
+    experiments = [path for path in paths if definition.is_one(path)]
     for path in paths:
+        if path in experiments:
+            continue
         try:
             policies.append(Policy.from_file(path))
         except PolicyError as error:
             problems.extend(error.problems)
+    experiment = None
+    try:
+        experiment = definition.of_files(experiments, policies)
+    except AqePilotError as error:
+        problems.extend(error.problems)
     try:
         as_policies(policies)
     except PolicyError as error:
         problems.extend(error.problems)
-    if policies:
+    if policies or experiment:
         from aqepilot.session import check_text, status
 
         with local_session() as spark:
@@ -56,7 +66,23 @@ def check_files(paths: Sequence[str | Path]) -> list[Problem]:
                     if not found and is_imported(text):
                         found = asked(spark, policy, key)
                     problems.extend(found)
+            if experiment and experiment.when:
+                problems.extend(_when(spark, experiment.when, str(experiments[0])))
     return problems
+
+
+def _when(spark: SparkSession, text: str, source: str) -> list[Problem]:
+    """Binds the condition of an experiment."""
+    sql = "SELECT code, message, line, `column`, suggestions FROM aqepilot_check('when', :text)"
+    return [
+        Problem(
+            row["code"],
+            f"when, line {row['line'] or 1}, column {row['column'] or 1}: {row['message']}",
+            source,
+            tuple(row["suggestions"] or ()),
+        )
+        for row in spark.sql(sql, args={"text": text}).collect()
+    ]
 
 
 def asked(spark: SparkSession, policy: Policy, point: str) -> list[Problem]:

@@ -98,17 +98,26 @@ def conf(
 ) -> None:
     """Print the settings that switch aqepilot on with the policies in FILEs.
 
+    A FILE with a table [experiment] defines one; then give the files of all its arms' policies.
     Settings go to the standard output, advice to the standard error. Without a FILE: the extension
     and its jar only.
     """
     from aqepilot import conf as settings
     from aqepilot import jars
+    from aqepilot.experiment import definition
     from aqepilot.policies import as_policies
 
-    policies = as_policies(files)
+    policies = as_policies(path for path in files if not definition.is_one(path))
+    experiments = [path for path in files if definition.is_one(path)]
+    experiment = definition.of_files(experiments, policies)
     jar = jar_uri or str(jars.find(spark, scala))
     there = settings.parse_defaults(merge.read_text("utf-8")) if merge else {}
     values = settings.settings(policies, jar, there)
+    if experiment:
+        # The arms take the place of the list.
+        if settings.POLICIES_KEY not in there:
+            values.pop(settings.POLICIES_KEY, None)
+        values |= experiment.to_conf()
     write = {
         "args": settings.to_args,
         "defaults": settings.to_defaults,
@@ -132,6 +141,8 @@ def conf(
 @_reports_errors
 def check(files: Sequence[Path], as_json: bool) -> None:
     """Check policy FILEs: their keys, and their SQL against the facts, in a local Spark.
+
+    A FILE with a table [experiment] is checked together with the policies of its arms.
 
     Python functions are imported, also from the working directory, and asked on made facts.
     """

@@ -13,6 +13,7 @@ import aqepilot
 from aqepilot import catalog, recipes
 from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS
+from aqepilot.experiment.definition import Definition
 from aqepilot.function import is_imported
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -203,6 +204,9 @@ def test_commands_in_sentences_exist():
 
 def policy_texts():
     for block in fences("toml"):
+        if block.startswith("[experiment]"):
+            Definition.from_toml(block)
+            continue
         policy = aqepilot.Policy.from_toml(block)
         yield from (pair for pair in policy.texts().items() if not is_imported(pair[1]))
     for block in fences("sql"):

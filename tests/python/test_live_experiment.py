@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import submitting
+import tiers
 from aqepilot.experiment.assignment import arm_of, bucket, parse_arms
 
 NAME = "wider"
@@ -113,9 +117,15 @@ print(json.dumps(found))
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any], str]:
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="module")
+def ran(
+    logs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], dict[str, Any], str]:
     """What was found in each application, its events of experiments and queries, and the log."""
-    events = tmp_path_factory.mktemp("events")
     prefix = "spark.aqepilot."
     base = {
         f"{prefix}job": "sales",
@@ -129,7 +139,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[
     conf = {
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.dir": logs.as_uri(),
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
     }
@@ -144,7 +154,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[
             for line in path.read_text("utf-8").splitlines()
             if "AqePilotExperiment" in line or "AqePilotQueryClosed" in line
         ]
-        for path in Path(events).iterdir()
+        for path in logs.iterdir()
     }
     return found, {name: logged[of["app"]] for name, of in found.items()}, done.stderr
 
@@ -309,3 +319,31 @@ def test_each_session_is_drawn_for_by_itself(ran):
     drawn = are_broadcast(found["of sessions"])
     assert len(set(drawn[:14])) == 1
     assert 0 < sum(drawn[14:]) < 12
+
+
+def analysed(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "aqepilot", "experiment", "analyse", "--log", str(folder)]
+    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=300)
+
+
+@tiers.on("4.3")
+def test_the_logs_say_what_the_experiment_found(ran, logs, tmp_path):
+    found, _, _ = ran
+    names = ["control", "treated", "failing", "control failing"]
+    for name in names:
+        (path,) = logs.glob(f"{found[name]['app']}*")
+        shutil.copy(path, tmp_path)
+    done = analysed(tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    # Of one job's two runs each is there twice, as two applications.
+    assert told["runs"] == {"control": 1, "treatment": 1}
+    assert (told["control"], told["treatment"], told["unit_kind"]) == ("spark", "wide", "job_run")
+    assert told["verdict"] == "keep running"
+    assert told["stopped"] == {"1 failed queries (failed_queries:1)": 1}
+    shown = analysed(tmp_path, "--metric", "wall_ms")
+    assert "wide (1 run) compared with spark (1)." in shown.stdout
+    assert "Keep running. Not known yet" in shown.stdout
+    wrong = analysed(tmp_path, "--name", "other")
+    assert wrong.returncode == 1
+    assert "there is no experiment 'other' in the logs: name one of wider." in wrong.stderr

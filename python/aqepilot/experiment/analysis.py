@@ -84,8 +84,9 @@ class Analysis(NamedTuple):
         runs: Of the control and of the treatment.
         effects: By metric, the effect on the logarithm, over all runs that were assigned.
         exposed: The same over runs in which the arms could differ.
-        failures: Shares of failed runs.
-        slow: Shares of runs that took more than `CLIPPED_AT` times what was expected.
+        failures: Shares of failed runs, of jobs that are not harmed.
+        slow: Shares of runs that took more than `CLIPPED_AT` times what was expected, of jobs that
+            are not harmed.
         mismatch: E-value against arms having been drawn with the probabilities that were set.
         harmed: Jobs that take at least `HARM` times as long, and not by chance, with the effect.
         verdict: What to do.
@@ -123,11 +124,13 @@ def analyse(runs: Runs, metric: str) -> Analysis:
 
     effects = {name: effect(rest, slice(None)) for name, rest in rests.items()}
     on_exposed = {name: effect(rest, exposed) for name, rest in rests.items()}
-    failures = _shares(runs.failed[counted], treated, share)
-    slow = _shares(rests[metric] > _CLIP, treated, share)
+    harmed = _harmed(rests[metric], runs.job[counted], treated, share)
+    # What is known to be harmed is left alone by itself: it is no reason to stop all others.
+    others = ~np.isin(runs.job[counted], [*harmed])
+    failures = _shares(runs.failed[counted][others], treated[others], share[others])
+    slow = _shares(rests[metric][others] > _CLIP, treated[others], share[others])
     n = (int((1 - treated).sum()), int(treated.sum()))
     mismatch = _mismatch(treated, share)
-    harmed = _harmed(rests[metric], runs.job[counted], treated, share)
     days = float(np.ptp(runs.ended[counted])) if sum(n) else 0.0
     verdict, says = _verdict(on_exposed[metric], int(exposed.sum()), days, failures, slow, mismatch)
     if harmed:

@@ -104,18 +104,22 @@ def runs_in(
 
 
 def _described(log: Log, name: str | None, arm: str | None) -> Experiment:
+    from pyspark.sql import functions
+
+    is_stop = functions.col("what") == "stopped"
     found = (
-        log.experiments.selectExpr(
-            "experiment", "unit_kind", "arms", "metric", "CASE WHEN what = 'stopped' THEN arm END",
-            "CASE WHEN what = 'stopped' THEN detail END", "time",
+        log.experiments.groupBy(
+            "experiment",
+            "unit_kind",
+            "arms",
+            "metric",
+            functions.when(is_stop, functions.col("arm")).alias("stopped"),
+            functions.when(is_stop, functions.col("detail")).alias("detail"),
         )
-        .toDF("experiment", "unit_kind", "arms", "metric", "stopped", "detail", "time")
-        .groupBy("experiment", "unit_kind", "arms", "metric", "stopped", "detail")
-        .agg({"time": "max", "*": "count"})
-        .toDF("experiment", "unit_kind", "arms", "metric", "stopped", "detail", "last", "n")
+        .agg(functions.max("time").alias("last"), functions.count("*").alias("n"))
         .orderBy("last")
         .collect()
-    )  # fmt: skip
+    )
     names = sorted({row["experiment"] for row in found})
     if not names:
         message = (

@@ -1,0 +1,239 @@
+"""An experiment as a file: TOML with a table ``[experiment]``, which becomes settings."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    StrictStr,
+    ValidationError,
+    model_validator,
+)
+
+from aqepilot.errors import AqePilotError, Problem, nearest
+from aqepilot.experiment.assignment import parse_arms
+from aqepilot.policies import PREFIX, Policy
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+
+KEY = f"{PREFIX}experiment."
+TABLE = "experiment"
+Unit = Literal["job_run", "query_run", "session"]
+Metric = Literal["task_ms", "wall_ms", "cpu_ms", "shuffle_bytes", "spill_bytes"]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_GUARDRAIL = re.compile(r"failed_queries\s*:\s*[1-9]\d{0,5}|driver_time\s*:\s*\d{1,6}(\.\d{1,2})?")
+
+
+def _name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name: letters, digits, _, . and -, 100 at most.")
+    return name
+
+
+def _arms(given: Any) -> Any:
+    """A table of weights by arm, or the text of the setting."""
+    if isinstance(given, Mapping):
+        given = ",".join(f"{arm}:{weight}" for arm, weight in given.items())
+    if isinstance(given, str):
+        try:
+            parse_arms(given)
+        except AqePilotError as error:
+            raise ValueError("; ".join(p.message.rstrip(".") for p in error.problems)) from None
+    return given
+
+
+def _time(given: Any) -> Any:
+    """A day begins at midnight UTC; a time without a zone is refused."""
+    if isinstance(given, str):
+        try:
+            given = datetime.fromisoformat(given.replace("Z", "+00:00"))
+        except ValueError:
+            message = f"{given!r} is not a time such as 2026-12-01T06:00:00Z, nor a day."
+            raise ValueError(message) from None
+    if isinstance(given, datetime):
+        if given.tzinfo is None and (given.hour or given.minute or given.second):
+            raise ValueError(f"{given.isoformat()} has no zone: end it with Z for UTC.")
+        return given.replace(tzinfo=given.tzinfo or timezone.utc)
+    if isinstance(given, date):
+        return datetime(given.year, given.month, given.day, tzinfo=timezone.utc)
+    return given
+
+
+def _guardrails(given: str) -> str:
+    parts = [part.strip() for part in given.split(",")]
+    wrong = [part for part in parts if not _GUARDRAIL.fullmatch(part)]
+    if given.strip() != "none" and wrong:
+        raise ValueError(
+            f"{wrong[0]!r} is no guard rail: failed_queries:<number>, driver_time:<percent>, or "
+            "none alone."
+        )
+    return given
+
+
+class Definition(BaseModel):
+    r"""What is submitted of an experiment. Docs: `docs/experiments.md`.
+
+    Args:
+        name: Letters, digits, ``_``, ``.`` and ``-``.
+        arms: Two or three arms with their percents, the control first: as text
+            (``sales:90,sales_v2:10``), or weights by arm.
+        unit: ``job_run``, ``query_run`` or ``session``; null means ``job_run``.
+        when: A boolean SQL expression over ``query.*``; null means all.
+        salt: Draws anew; null for none.
+        start: From when on; null for no such limit.
+        end: Until when; null for no such limit.
+        metric: What decides; null means ``task_ms``.
+        guardrails: What ends an arm; null means ``failed_queries:1,driver_time:20``.
+
+    >>> of = Definition.from_toml('[experiment]\nname = "x"\narms = {spark = 90, sales = 10}')
+    >>> of.to_conf()["spark.aqepilot.experiment.arms"]
+    'spark:90,sales:10'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[StrictStr, AfterValidator(_name)]
+    arms: Annotated[StrictStr, BeforeValidator(_arms)]
+    unit: Unit | None = None
+    when: StrictStr | None = None
+    salt: StrictStr | None = None
+    start: Annotated[datetime | None, BeforeValidator(_time)] = None
+    end: Annotated[datetime | None, BeforeValidator(_time)] = None
+    metric: Metric | None = None
+    guardrails: Annotated[StrictStr, AfterValidator(_guardrails)] | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Definition:
+        if self.start and self.end and self.end <= self.start:
+            raise ValueError("end is not after start.")
+        return self
+
+    @classmethod
+    def from_toml(cls, text: str, source: str = "experiment.toml") -> Definition:
+        """Reads the text of a file with a table ``[experiment]``.
+
+        Args:
+            text: The file's text.
+            source: Its name, for the places in error messages.
+
+        Raises:
+            AqePilotError: It is no TOML or no experiment; lists all that is wrong, with file and
+                line.
+        """
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            message = f"this is not TOML: {error}."
+            raise AqePilotError(Problem("TOML_INVALID", message, source)) from None
+        others = [key for key in data if key != TABLE]
+        if others or not isinstance(data.get(TABLE), Mapping):
+            message = f"{others[0]} stands" if others else "there is nothing"
+            message += f" beside a table [{TABLE}]: policies have files of their own."
+            if not others:
+                message = f"there is no table [{TABLE}]."
+            raise AqePilotError(Problem("EXPERIMENT_INVALID", message, source))
+        try:
+            return cls(**data[TABLE])
+        except ValidationError as error:
+            raise AqePilotError([_problem(e, source, text) for e in error.errors()]) from None
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Definition:
+        """Reads a file with a table ``[experiment]``.
+
+        Raises:
+            AqePilotError: As for `from_toml`.
+        """
+        return cls.from_toml(Path(path).read_text("utf-8-sig"), str(path))
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Names of all policies of all arms."""
+        names = (name for arm in parse_arms(self.arms) for name in arm.policies)
+        return tuple(dict.fromkeys(names))
+
+    def to_conf(self) -> dict[str, str]:
+        """Returns the experiment as settings."""
+        return {
+            f"{KEY}{key}": value.isoformat() if isinstance(value, datetime) else value
+            for key, value in self
+            if value is not None
+        }
+
+    def missing(self, policies: Sequence[Policy], source: str) -> list[Problem]:
+        """Returns what is wrong with the policies that the arms name: those not among these."""
+        names = [policy.name for policy in policies]
+        return [
+            Problem(
+                "POLICY_UNKNOWN",
+                f"an arm names the policy {name!r}, which none of the files defines: give its "
+                "file, too.",
+                source,
+                nearest(name, names),
+            )
+            for name in self.policies
+            if name not in names
+        ]
+
+
+def of_files(paths: Sequence[str | Path], policies: Sequence[Policy]) -> Definition | None:
+    """Reads the experiment that is submitted with policies; null where there is none.
+
+    Raises:
+        AqePilotError: There are several, one is wrong, or an arm names another policy than these.
+    """
+    if not paths:
+        return None
+    if len(paths) > 1:
+        message = "there are several experiments: an application has one at a time."
+        raise AqePilotError(Problem("EXPERIMENT_INVALID", message, str(paths[1])))
+    found = Definition.from_file(paths[0])
+    if problems := found.missing(policies, str(paths[0])):
+        raise AqePilotError(problems)
+    return found
+
+
+def is_one(path: str | Path) -> bool:
+    """Whether a file has a table ``[experiment]``: then it is no policy."""
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return re.search(rf"^\s*\[\s*{TABLE}\s*\]", text, re.MULTILINE) is not None
+
+
+def _problem(error: Any, source: str, text: str) -> Problem:
+    key = str(error["loc"][0]) if error["loc"] else TABLE
+    line = next(
+        (
+            i
+            for i, of in enumerate(text.splitlines(), 1)
+            if re.match(rf"\s*\[?\s*[\"']?{re.escape(key)}[\"']?\s*[=\]]", of)
+        ),
+        1,
+    )
+    where = f"{source}:{line}:1"
+    known = tuple(Definition.model_fields)
+    if error["type"] == "missing":
+        return Problem("EXPERIMENT_INVALID", f'{key} is missing; add {key} = "...".', where)
+    if error["type"] == "extra_forbidden":
+        message = f"{key} is no key of an experiment; the keys are {', '.join(known)}."
+        return Problem("EXPERIMENT_INVALID", message, where, nearest(key, known))
+    if error["type"] == "literal_error":
+        words = get_args(Unit if key == "unit" else Metric)
+        message = f"{key} {error['input']!r} is not one of {', '.join(words)}."
+        return Problem("EXPERIMENT_INVALID", message, where, nearest(str(error["input"]), words))
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return Problem("EXPERIMENT_INVALID", f"{key}: {message}", where)
