@@ -156,3 +156,25 @@ def test_a_run_without_an_outcome_is_infinitely_surprising_and_forgotten_soon() 
     found = adjusted.surprises(Units(day, zeros, y, np.full(30, np.nan)))
     assert found[20] == math.inf
     assert np.abs(found[21:]).max() < 0.2
+
+
+def test_groups_say_what_each_says_by_itself() -> None:
+    generator = np.random.default_rng(1)
+    n = 50_000
+    x, treated = generator.normal(0, 0.1, n), (generator.random(n) < 0.3).astype(np.int64)
+    share, group = np.full(n, 0.3), generator.integers(0, 7, n)
+    found = randomized.log_es(x, treated, share, group)
+    alone = [
+        randomized.log_e(x[of], treated[of], share[of]) for of in (group == i for i in range(7))
+    ]
+    assert found == pytest.approx(alone)
+
+
+def test_outcomes_may_be_as_large_as_they_like() -> None:
+    x, treated = np.array([1e4, -1e4, 3e3]), np.array([1, 0, 0])
+    found = randomized.log_e(x, treated, np.full(3, 0.5))
+    # Each unit of the first two doubles it, and of the third nothing is left.
+    assert math.isfinite(found)
+    assert randomized.log_e(x[:2], treated[:2], np.full(2, 0.5)) == pytest.approx(
+        math.log(4) - math.log(2), abs=1e-6
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -122,8 +123,16 @@ def analyse(runs: Runs, metric: str) -> Analysis:
     def effect(rest: Floats, of: Any) -> Interval:
         return randomized.effect(rest[of], treated[of], share[of], ALPHA, _CLIP)
 
-    effects = {name: effect(rest, slice(None)) for name, rest in rests.items()}
-    on_exposed = {name: effect(rest, exposed) for name, rest in rests.items()}
+    # NumPy computes without Python's lock.
+    with ThreadPoolExecutor() as threads:
+        all_of = {name: threads.submit(effect, rest, slice(None)) for name, rest in rests.items()}
+        of_exposed = (
+            all_of
+            if exposed.all()
+            else {name: threads.submit(effect, rest, exposed) for name, rest in rests.items()}
+        )
+        effects = {name: found.result() for name, found in all_of.items()}
+        on_exposed = {name: found.result() for name, found in of_exposed.items()}
     harmed = _harmed(rests[metric], runs.job[counted], treated, share)
     # What is known to be harmed is left alone by itself: it is no reason to stop all others.
     others = ~np.isin(runs.job[counted], [*harmed])
@@ -170,14 +179,10 @@ def _mismatch(treated: Any, share: Floats) -> float:
 
 def _harmed(rest: Floats, job: Texts, treated: Any, share: Floats) -> dict[str, Interval]:
     names, number = np.unique(job, return_inverse=True)
-    order = np.argsort(number, kind="stable")
-    ends = np.cumsum(np.bincount(number, minlength=len(names)))[:-1]
-    places = np.split(order, ends) if len(names) else []
-    clipped = np.clip(rest, -_CLIP, _CLIP)
-    log_es = [randomized.log_e(clipped[of], treated[of], share[of]) for of in places]
+    log_es = randomized.log_es(np.clip(rest, -_CLIP, _CLIP), treated, share, number)
     found = {}
-    for i in randomized.discoveries(log_es, ALPHA):
-        of = places[i]
+    for i in randomized.discoveries(log_es.tolist(), ALPHA):
+        of = number == i
         effect = randomized.effect(rest[of], treated[of], share[of], ALPHA, _CLIP)
         if effect.mean >= math.log(HARM):
             found[str(names[i])] = effect

@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import brentq  # type: ignore[import-untyped,unused-ignore]
 from scipy.special import betaln, gammaln, logsumexp  # type: ignore[import-untyped,unused-ignore]
 
 from aqepilot.experiment.sequences import Interval
@@ -41,7 +42,7 @@ _BETS = 2.0 ** np.arange(-5, 8)
 _LAMBDAS = np.concatenate([-_BETS[::-1], _BETS])
 _STEPS = 50
 _LARGEST = math.log(64.0)
-_SLICE = 100_000
+_SLICE = 20_000
 
 
 def log_e(rest: Floats, treated: Ints, share: Floats) -> float:
@@ -59,6 +60,26 @@ def log_e(rest: Floats, treated: Ints, share: Floats) -> float:
     return float(logsumexp(_log_bets(rest, treated, share)) - math.log(len(_LAMBDAS)))
 
 
+def log_es(rest: Floats, treated: Ints, share: Floats, group: Ints) -> Floats:
+    """Returns the same of each group by itself.
+
+    Args:
+        rest: As for `log_e`.
+        treated: As for `log_e`.
+        share: As for `log_e`.
+        group: Number of each unit's group, from 0 on.
+    """
+    groups = int(group.max()) + 1 if len(group) else 0
+    total = np.zeros((groups, len(_LAMBDAS)))
+    for start in range(0, len(rest), _SLICE):
+        rows = slice(start, start + _SLICE)
+        factors = _log_factors(rest[rows], treated[rows], share[rows])
+        for i in range(len(_LAMBDAS)):
+            total[:, i] += np.bincount(group[rows], factors[:, i], groups)
+    found: Floats = logsumexp(total, axis=1) - math.log(len(_LAMBDAS))
+    return found
+
+
 def log_e_process(rest: Floats, treated: Ints, share: Floats) -> Floats:
     """Returns the same after each of the units."""
     by_unit = _log_factors(rest, treated, share).cumsum(axis=0)
@@ -69,7 +90,10 @@ def log_e_process(rest: Floats, treated: Ints, share: Floats) -> Floats:
 def _log_factors(rest: Floats, treated: Ints, share: Floats) -> Floats:
     bets = rest[:, None] * _LAMBDAS
     share = share[:, None]
-    found: Floats = treated[:, None] * bets - np.logaddexp(np.log1p(-share), np.log(share) + bets)
+    # As np.logaddexp, in a tenth of its time.
+    near = np.where(bets > 0, share, 1 - share)
+    logs = np.maximum(bets, 0) + np.log(near + (1 - near) * np.exp(-np.abs(bets)))
+    found: Floats = treated[:, None] * bets - logs
     return found
 
 
@@ -110,13 +134,28 @@ def effect(
     def balance(tau: float) -> float:
         return float(((treated - share) * rest(tau)).sum())
 
-    def is_out(tau: float) -> bool:
-        return log_e(rest(tau), treated, share) >= -math.log(alpha)
+    def above(tau: float) -> float:
+        return log_e(rest(tau), treated, share) + math.log(alpha)
 
     middle = _border(-_LARGEST, _LARGEST, lambda tau: balance(tau) < 0)
-    lower = _border(middle, -_LARGEST, is_out) if is_out(-_LARGEST) else -math.inf
-    upper = _border(middle, _LARGEST, is_out) if is_out(_LARGEST) else math.inf
-    return Interval(n, middle, lower, upper)
+    left = rest(middle)
+    step = 8 * float(left.std()) / math.sqrt(n * float((share * (1 - share)).mean())) + 1e-6
+    return Interval(n, middle, _end(middle, -step, above), _end(middle, step, above))
+
+
+def _end(middle: float, step: float, above: Any) -> float:
+    """Where a function gets above 0, by steps that are doubled; infinity where it does not."""
+    limit = math.copysign(_LARGEST, step)
+    inside, outside = middle, middle + step
+    while abs(outside) < _LARGEST and above(outside) < 0:
+        inside, outside = outside, middle + 2 * (outside - middle)
+    if abs(outside) >= _LARGEST:
+        outside = limit
+        if above(outside) < 0:
+            return math.copysign(math.inf, step)
+    if above(inside) >= 0:
+        return inside
+    return float(brentq(above, inside, outside, xtol=1e-6))
 
 
 def _border(inside: float, outside: float, is_out: Any) -> float:

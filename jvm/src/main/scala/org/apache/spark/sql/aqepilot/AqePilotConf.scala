@@ -209,7 +209,8 @@ object AqePilotConf {
     "number",
     Some("100000"),
     "any",
-    "Most partitions that a policy may give a shuffle, and most tasks that it may split a stage into.",
+    "Most partitions that a policy may give a shuffle, and most tasks that it may split a stage into or that a " +
+      "Cartesian product of its has.",
     count(999999999)
   )
 
