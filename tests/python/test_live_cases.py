@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-FILES = sorted((Path(__file__).parents[1] / "cases").glob("*.json"))
+from aqepilot import catalog
+
+FOLDER = Path(__file__).parents[1] / "cases"
+FILES = [FOLDER / f"{point}.json" for point in catalog.point_names()]
 CASES = {
     (path.stem, case["name"]): case
     for path in FILES
