@@ -33,7 +33,7 @@ def test_a_relation_used_twice_gives_its_rows_at_every_order(
 ) -> None:
     use(relations, None)
     plain = shared_relations.rows(relations, form)
-    for order in shared_relations.orders():
+    for order in shared_relations.orders(every=tiers.ALL):
         use(relations, order)
         assert shared_relations.rows(relations, form) == plain, order
 
@@ -69,7 +69,7 @@ def test_statistics_order_nothing_beside_what_a_policy_ordered(spark: SparkSessi
     use(spark, None)
     expected = spark.sql(sql).collect()
     assert len(expected) == 3
-    for order in shared_relations.orders():
+    for order in shared_relations.orders(every=tiers.ALL):
         use(spark, order)
         assert_same_rows(spark.sql(sql).collect(), expected)
 
@@ -105,7 +105,7 @@ def test_a_condition_that_can_throw_stays_where_spark_has_it(
     sql = f"SELECT count(*), sum(a.x) {CHAINS} {condition}"
     with plain(failing):
         expected: Any = _rows_or_error(failing, sql)
-    for order in shared_relations.orders():
+    for order in shared_relations.orders(every=tiers.ALL):
         use(failing, order)
         assert _rows_or_error(failing, sql) == expected, order
     assert "CONDITION_CAN_THROW" in policies.reasons(failing)
@@ -138,7 +138,7 @@ def test_an_order_passes_where_cross_joins_are_forbidden(failing: SparkSession) 
     sql = "SELECT count(*) FROM a CROSS JOIN b JOIN d ON a.k = d.n AND b.j = d.n"
     expected = failing.sql(sql).collect()
     failing.conf.set("spark.sql.crossJoin.enabled", "false")
-    for order in shared_relations.orders():
+    for order in shared_relations.orders(every=tiers.ALL):
         use(failing, order)
         assert failing.sql(sql).collect() == expected
 
@@ -156,7 +156,7 @@ def test_a_join_without_a_condition_is_refused_as_by_plain_spark(
     with plain(failing):
         expected: Any = _rows_or_error(failing, sql)
     assert "implicit cartesian product" in expected[1]
-    for order in shared_relations.orders():
+    for order in shared_relations.orders(every=tiers.ALL):
         use(failing, order)
         assert _rows_or_error(failing, sql) == expected, order
     assert policies.reasons(failing) == {"CROSS_PRODUCT"}

@@ -129,9 +129,10 @@ def _submit(
     )
 
 
+@pytest.mark.timeout(2000)
 def test_a_relation_used_twice_gives_its_rows_at_every_order(tmp_path: Path) -> None:
-    """SHARED_RELATIONS_ORDERS=every in the environment tries many more orders."""
-    words = [os.environ.get("SHARED_RELATIONS_ORDERS", "some")]
+    """TEST_ALL=1 in the environment tries every order."""
+    words = ["every" if os.environ.get("TEST_ALL") == "1" else "some"]
     settings = conf.settings([], str(jars.find(pyspark.__version__)))
     settings |= {
         "spark.sql.shuffle.partitions": "1",

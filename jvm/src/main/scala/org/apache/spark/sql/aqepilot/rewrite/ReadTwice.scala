@@ -2,7 +2,11 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.aqepilot.{FailOpen, Sessions}
 import org.apache.spark.sql.aqepilot.log.DecisionRecord
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, RepartitionByExpression}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  LogicalPlan,
+  RepartitionByExpression,
+  Subquery
+}
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
@@ -26,19 +30,36 @@ private object ReadTwice {
     case node                                      => node.logicalLink.exists(isIn(_))
   }
 
+  /** Marks them in a plan that is about to be planned. */
   def mark(root: LogicalPlan): Unit = if (!root.deterministic) {
-    val parts = root.collectWithSubqueries {
-      case p
-          if !p.deterministic && p.containsAnyPattern(
-            TreePattern.JOIN,
-            TreePattern.AGGREGATE,
-            TreePattern.REPARTITION_OPERATION
-          ) => p
-    }
-    val repeated = parts.groupBy(_.canonicalized).values.filter(_.size > 1).flatten
-    for (part <- parts.filter(isSharedQuery) ++ repeated)
-      part.collectWithSubqueries { case node => node.setTagValue(tag, ()) }
+    val parts = partsOf(root)
+    markAll(parts.filter(isSharedQuery) ++ repeated(parts))
   }
+
+  /** Marks them in a plan that is being optimised. The optimiser sees a WITH query once, but a subquery by itself: whether
+    * another part of the query is equal to it cannot be seen there, so each part that gives other rows each time counts
+    * as read twice in a subquery, and beside one.
+    */
+  def markOptimised(root: LogicalPlan): Unit = if (!root.deterministic) {
+    val parts = partsOf(root)
+    val isBesideAnother = root.isInstanceOf[Subquery] || root.subqueriesAll.exists(!_.deterministic)
+    markAll(if (isBesideAnother) parts else repeated(parts))
+  }
+
+  private def partsOf(root: LogicalPlan): Seq[LogicalPlan] = root.collectWithSubqueries {
+    case p
+        if !p.deterministic && p.containsAnyPattern(
+          TreePattern.JOIN,
+          TreePattern.AGGREGATE,
+          TreePattern.REPARTITION_OPERATION
+        ) => p
+  }
+
+  private def repeated(parts: Seq[LogicalPlan]): Iterable[LogicalPlan] =
+    parts.groupBy(_.canonicalized).values.filter(_.size > 1).flatten
+
+  private def markAll(parts: Iterable[LogicalPlan]): Unit =
+    for (part <- parts) part.collectWithSubqueries { case node => node.setTagValue(tag, ()) }
 
   /** A WITH query with several readers, as `ReplaceCTERefWithRepartition` leaves it; another reader may be beyond this
     * plan, where this is a subquery's.

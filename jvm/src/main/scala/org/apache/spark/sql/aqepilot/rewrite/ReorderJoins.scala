@@ -22,9 +22,11 @@ import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure}
   *
   * Hook: after the optimiser's operator rules, before statistics and costs are looked at; once for a query, and
   * once for each subquery that Spark optimises by itself. The output's columns stay as they are and in their
-  * order. A chain that is ordered is left alone when the rule comes to it again, as it does where Spark applies a
-  * batch twice to see that its rules are idempotent (`spark.testing`). Where
-  * `spark.sql.cbo.joinReorder.enabled` would order the joins again, [[KeepOrder]] keeps it away.
+  * order. A plan that the rule has been at is left alone when the rule comes to it again, as it does where Spark
+  * applies a batch twice to see that its rules are idempotent (`spark.testing`): an ordered chain is one relation to
+  * the joins around it, which may then make another chain with what they could not join before. Where
+  * `spark.sql.cbo.joinReorder.enabled` would order the joins again, [[KeepOrder]] keeps it away. A chain in a part that
+  * has to be planned alike for each of its readers stays as it is ([[ReadTwice]]).
   *
   * A no-op without policies.
   */
@@ -38,22 +40,41 @@ object ReorderJoins extends Rule[LogicalPlan] {
     */
   val tag: TreeNodeTag[Array[Long]] = TreeNodeTag[Array[Long]]("aqepilot.order")
 
+  /** On the root of a plan that this rule has been at. */
+  private val done = TreeNodeTag[Unit]("aqepilot.ordered")
+
   override def apply(plan: LogicalPlan): LogicalPlan =
     DecisionRecord.failingOpen(point, plan) {
       lazy val set = PolicySet.of(conf)
       if (
         !Health.isLive(point) || !set.isAsked(point) ||
-        !plan.containsPattern(TreePattern.INNER_LIKE_JOIN)
+        !plan.containsPattern(TreePattern.INNER_LIKE_JOIN) || plan.getTagValue(done).nonEmpty
       ) plan
       else
         Sessions.active.fold(plan) { session =>
-          val now = reordered(session, set, plan)
-          if ((now ne plan) && conf.cboEnabled && conf.joinReorderEnabled) KeepOrder(now) else now
+          FailOpen("parts read twice", ())(ReadTwice.markOptimised(plan))
+          val ordered = reordered(session, set, plan)
+          val now = if (ordered eq plan) plan else kept(ordered)
+          now.setTagValue(done, ())
+          now
         }
     }
 
+  private def kept(ordered: LogicalPlan): LogicalPlan =
+    if (conf.cboEnabled && conf.joinReorderEnabled) {
+      val kept = KeepOrder(ordered)
+      if (PlanIntegrity.differInHintsOnly(ordered, kept)) kept
+      else {
+        FailOpen.fault(point.name, "keeping the order changed more than hints")
+        ordered
+      }
+    } else ordered
+
   private def reordered(session: Sessions.Classic, set: PolicySet, plan: LogicalPlan): LogicalPlan =
     read(session, plan) match {
+      case Some(chain) if ReadTwice.isIn(chain.top) =>
+        ReadTwice.record(session, point, Some(Tables.described(plan)))
+        plan
       case Some(chain) if !conf.crossJoinEnabled && chain.hasImplicitProduct =>
         DecisionRecord.undecided(
           session,
