@@ -57,7 +57,12 @@ def _is_variable(sql: str) -> bool:
 
 @st.composite
 def _calls(draw: Draw, of: Relation) -> Relation:
-    form = draw(st.integers(0, 3))
+    form = draw(st.integers(0, 4))
+    if form == 4:
+        # Who reads a frame with random numbers twice has to see the same ones.
+        names = _quoted(of.columns)
+        both = f'd.join(d, [{names}, "r"], "left_semi").select({names})'
+        return of._replace(sql=f'(lambda d: {both})({of.sql}.withColumn("r", F.rand()))')
     if form == 0:
         columns = kept(draw, of.columns)
         profile = of.profile

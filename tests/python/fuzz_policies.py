@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 import skewed
-from fuzz_drawing import one_of, weighted
+from fuzz_drawing import one_in, one_of, weighted
 from fuzz_tables import IS_SPARK_4
 
 # Spark takes a name that it does not know (4.3's, on 3.5) as a setting that nobody reads.
@@ -254,6 +254,44 @@ def texts(draw: st.DrawFn) -> dict[str, list[str]]:
     return {point: [draw(_texts(point)), draw(_texts(point))] for point in POINTS}
 
 
+# Functions of the points' names, which give one answer after the other, whatever the facts. What
+# has to be decided alike, by our rules or by Spark's, must not hang on equal answers.
+BY_TURNS = """
+from itertools import cycle
+
+SPLITS = [[2, 2, 2, 2], [1, 1, 1, 1]]
+ANSWERS = {
+    "join_selection": [
+        {"strategy": "SHUFFLE_HASH", "build_side": "RIGHT"},
+        {"strategy": "SHUFFLE_MERGE"},
+        {"strategy": "BROADCAST", "build_side": "RIGHT"},
+        None,
+    ],
+    "dynamic_join_selection": ["SHUFFLE_HASH", "SHUFFLE_MERGE", None, "BROADCAST"],
+    "shuffle_partitions": [3, 2, None, 5],
+    "cost_evaluation": [1.0, 9.0, None],
+    "skew_join": [{"left_splits": s, "right_splits": s, "force": True} for s in SPLITS],
+    "partition_coalescing": [{"local_read": True}, {"keep": True}, {"target_bytes": 3000}],
+}
+TURNS = {point: cycle(answers) for point, answers in ANSWERS.items()}
+TURN = cycle([0, 1, 2])
+
+
+def join_reorder(facts):
+    order = list(range(facts.chain.num_relations))
+    turn = next(TURN)
+    return order if not turn else order[:1] + order[:0:-1] if turn == 1 else order[::-1]
+
+
+def _of(point):
+    return lambda facts: next(TURNS[point])
+
+
+for _point in ANSWERS:
+    globals()[_point] = _of(_point)
+"""
+
+
 @st.composite
 def policies(draw: st.DrawFn, of: dict[str, list[str]]) -> dict[str, str]:
     """Draws one or two policies for all decision points, as settings."""
@@ -261,7 +299,8 @@ def policies(draw: st.DrawFn, of: dict[str, list[str]]) -> dict[str, str]:
     names = draw(st.sampled_from([["first"], ["first", "second"], ["second", "first"]]))
     for name, point in itertools.product(names, POINTS):
         if draw(st.integers(0, 5 if len(names) == 1 else 1)):
-            drawn[f"spark.aqepilot.policy.{name}.{point}"] = one_of(draw, of[point])
+            text = f"python:by_turns:{point}" if one_in(draw, 20) else one_of(draw, of[point])
+            drawn[f"spark.aqepilot.policy.{name}.{point}"] = text
     named = [name for name in names if any(f".{name}." in key for key in drawn)]
     for name in named:
         mode = draw(st.sampled_from(["", "", "", "", "", "", "enforce", "shadow"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from pyspark.sql import functions
 
 import fuzz_policies
 import fuzz_queries
+import python_policies
 import scala_objects
 from fuzz_queries import Query
 from rows import assert_same_rows
@@ -167,6 +169,10 @@ class Runner:
         ours = "org.apache.spark.sql.aqepilot"
         self._log: Any = scala_objects.get(spark, f"{ours}.log.DecisionLog").getActive().get()
         self._policies: Any = scala_objects.get(spark, f"{ours}.PolicySet")
+        folder = Path(tempfile.mkdtemp())
+        (folder / "by_turns.py").write_text(fuzz_policies.BY_TURNS, encoding="utf-8")
+        for point in fuzz_policies.POINTS:
+            python_policies.allow(spark, point, folder, "by_turns")
         submitted = self._conf.getAllConfs()
         self._submitted = "".join(
             f"{pair._1()}={pair._2()}\n"
