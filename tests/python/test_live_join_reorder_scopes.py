@@ -50,6 +50,42 @@ def test_a_chain_ends_only_where_columns_are_shared(
         assert "SHARED_COLUMNS" in policies.reasons(relations)
 
 
+# What may stand between the joins of a chain, and is no relation that a person would name.
+BETWEEN = {
+    "a generator": """(SELECT key1, explode(sequence(0, key1)) AS e FROM sd1) a
+        JOIN sd2 ON key1 = key2 JOIN sd3 ON key2 = key3 AND e < v""",
+    "a generator over joins": """(SELECT key1, explode(sequence(0, key2)) AS e FROM sd1
+        JOIN sd2 ON key1 = key2) a JOIN sd3 ON key1 = key3 JOIN sd2 b ON b.key2 = e""",
+    "a Python function": """(SELECT py(key1) AS key1, key1 AS e FROM sd1 JOIN sd2 ON key1 = key2) a
+        JOIN sd3 ON key1 = key3 JOIN sd2 b ON b.key2 = e""",
+    "a correlated subquery": """(SELECT key1, v AS e FROM sd1 JOIN sd3 ON key1 = key3
+        WHERE v > (SELECT avg(v) FROM sd3 o WHERE o.key3 = sd1.key1)) a
+        JOIN sd2 ON key1 = key2 JOIN (SELECT DISTINCT key3 FROM sd3) c ON key2 = c.key3""",
+    "a view of the catalog": """joined_keys a JOIN sd2 ON key1 = key2 JOIN sd3 ON key2 = key3
+        JOIN joined_keys b ON b.key1 = key3""",
+}
+
+
+@pytest.mark.parametrize("what", BETWEEN)
+def test_what_stands_between_joins_sees_the_rows_that_it_saw(
+    relations: SparkSession, what: str
+) -> None:
+    relations.udf.register("py", lambda key: key and key % 4, "bigint")
+    if what == "a view of the catalog":
+        relations.sql(
+            "CREATE OR REPLACE VIEW joined_keys AS SELECT r.id AS key1, s.id AS e"
+            " FROM range(60) r JOIN range(5) s ON r.id % 5 = s.id"
+        )
+    sql = f"SELECT count(*), sum(a.e), sum(a.key1) FROM {BETWEEN[what]}"
+    use(relations, None)
+    plain = relations.sql(sql).collect()
+    assert plain[0][0]
+    for order in shared_relations.orders(every=tiers.ALL):
+        use(relations, order)
+        assert relations.sql(sql).collect() == plain, order
+    assert "APPLIED" in policies.reasons(relations)
+
+
 def test_statistics_order_nothing_beside_what_a_policy_ordered(spark: SparkSession) -> None:
     """Spark's search fails where it cannot connect a chain's relations, as 3.5's of a part here."""
     spark.udf.register("same", lambda k: k, "bigint")

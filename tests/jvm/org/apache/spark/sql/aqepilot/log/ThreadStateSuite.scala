@@ -188,6 +188,11 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
     spark.sql("SELECT * FROM aqepilot_status()").collect()
     spark.sql("SELECT * FROM aqepilot_check('shuffle_partitions', '1 +')").collect()
     spark.sql("SELECT * FROM aqepilot_check('shuffle_partitions', 'python:no_such:f')").collect()
+    val query = DecisionPoints.whenFacts("query").dataType.sql
+    Seq("query.app_name = 'x'", "1 +").foreach { text =>
+      val facts = s"named_struct('query', CAST(NULL AS $query))"
+      scala.util.Try(spark.sql(s"""SELECT aqepilot_answer('when', "$text", $facts)""").collect())
+    }
     intercept[Exception] {
       spark.sql("SELECT * FROM aqepilot_decide('shuffle_partitions', '1 +', '{}')").collect()
     }
@@ -216,6 +221,7 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
         "aqepilot_bytes",
         "aqepilot_status",
         "aqepilot_check",
+        "aqepilot_answer",
         "aqepilot_decide",
         "aqepilot_decisions",
         "cost evaluator",
