@@ -107,7 +107,9 @@ class Cluster(Protocol):
     executors: int | None
     """executors registered now; 1 in local mode"""
     task_slots: int | None
-    """tasks that run at once on one executor"""
+    """tasks that run at once on one executor; null where an executor takes all its worker's cores
+    and none is there yet
+    """
     executor_memory_bytes: int | None
     """heap of an executor, bytes"""
     driver_memory_bytes: int | None

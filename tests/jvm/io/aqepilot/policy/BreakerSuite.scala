@@ -1,6 +1,10 @@
 package io.aqepilot.policy
 
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.{DataType, StringType}
 import org.scalatest.funsuite.AnyFunSuite
+
+import io.aqepilot.decision.Reason
 
 class BreakerSuite extends AnyFunSuite {
 
@@ -56,5 +60,38 @@ class BreakerSuite extends AnyFunSuite {
     assert(clock.breaker.admits())
     clock.breaker.unasked()
     assert(clock.breaker.admits())
+  }
+
+  /** Takes so much processor time, and has failed where the ask's time is up then. */
+  private class Burning(millis: Long) extends CompiledPolicy {
+    override def text: String = ""
+    override def answer: DataType = StringType
+    override def code: Option[String] = None
+    override def eval(facts: InternalRow): Either[EvaluationFailure, Any] = {
+      val until = AskBudget.now() + millis * 1000 * 1000
+      while (AskBudget.now() < until) {}
+      if (AskBudget.now() <= AskBudget.end()) Right(null)
+      else Left(EvaluationFailure("", Reason.EvaluationDeadline))
+    }
+  }
+
+  private def ask(policies: CompiledPolicy*) =
+    AskBudget.within(10L * 1000 * 1000)(policies.map(_.eval(InternalRow.empty)).last)
+
+  private def isOpen(answer: Either[EvaluationFailure, Any]) =
+    answer.left.exists(_.reason == Reason.EvaluationBreakerOpen)
+
+  test("who comes to an ask whose time another has spent is not blamed for it") {
+    val late = new BoundedPolicy(new Burning(1), new Breaker(2, 1L << 60))
+    (1 to 3).foreach { _ =>
+      assert(ask(new Burning(11), late).left.exists(_.reason == Reason.EvaluationDeadline))
+    }
+    assert(!isOpen(ask(late)))
+  }
+
+  test("who spends an ask's time by itself is left alone after a while") {
+    val slow = new BoundedPolicy(new Burning(11), new Breaker(2, 1L << 60))
+    (1 to 2).foreach(_ => assert(!isOpen(ask(slow))))
+    assert(isOpen(ask(slow)))
   }
 }

@@ -187,7 +187,12 @@ object CommonFacts {
     "what the query runs on",
     fact("default_parallelism", IntegerType, "SparkContext.defaultParallelism"),
     fact("executors", IntegerType, "executors registered now; 1 in local mode"),
-    fact("task_slots", IntegerType, "tasks that run at once on one executor"),
+    fact(
+      "task_slots",
+      IntegerType,
+      "tasks that run at once on one executor; null where an executor takes all its worker's cores and none " +
+        "is there yet"
+    ),
     fact("executor_memory_bytes", LongType, "heap of an executor, bytes"),
     fact("driver_memory_bytes", LongType, "heap of the driver, bytes"),
     fact("spark_version", StringType, "the running Spark's version, e.g. 4.3.0")

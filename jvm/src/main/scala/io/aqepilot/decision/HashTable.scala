@@ -34,14 +34,21 @@ object HashTable {
   def bytesOfPart(part: Double, whole: Double, rows: Double, growth: Double): Long =
     if (whole > 0) bytes(part, rows * part / whole, growth) else bytes(part, 0, growth)
 
-  /** Why a task's table is refused that would take so many bytes, if it is. */
-  def tooLarge(needed: Long, guards: Guards): Option[String] =
-    if (needed <= guards.maxHashBuildBytes) None
-    else
+  /** Why a task's table is refused that would take so many bytes, if it is.
+    *
+    * @param others
+    *   bytes of the tables that the task may have beside it
+    */
+  def tooLarge(needed: Long, guards: Guards, others: Long = 0L): Option[String] =
+    if (needed + others <= guards.maxHashBuildBytes) None
+    else {
+      val beside =
+        if (others == 0) "" else s" beside $others for other joins that may run in the same tasks"
       Some(
-        s"a task's hash table would take about $needed bytes, more than the " +
+        s"a task's hash table would take about $needed bytes$beside, more than the " +
           s"${guards.maxHashBuildBytes} of spark.aqepilot.guard.max_hash_build_bytes"
       )
+    }
 
   /** How many rows a side has: as known, or as many as fit its bytes.
     *

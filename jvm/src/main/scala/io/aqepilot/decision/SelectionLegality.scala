@@ -251,7 +251,7 @@ object SelectionLegality {
     * where its shuffle has run ([[JoinLegality.hashBuildBytes]]), else of its estimated bytes, evenly spread
     * over the shuffle partitions that Spark would make, or what coalescing may make of several.
     */
-  private def hashBuildBytes(side: String, facts: FactsRow, growth: Double): Long =
+  def hashBuildBytes(side: String, facts: FactsRow, growth: Double): Long =
     JoinLegality.hashBuildBytes(facts, side, growth).getOrElse {
       val bytes = size(side, facts)
       val share =

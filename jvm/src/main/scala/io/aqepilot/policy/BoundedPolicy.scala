@@ -18,13 +18,19 @@ final class BoundedPolicy(policy: CompiledPolicy, breaker: Breaker) extends Comp
       Left(EvaluationFailure("It cost too much.", Reason.EvaluationBreakerOpen))
     else {
       var isTold = false
+      val begun = AskBudget.now()
       try {
         val answer = policy.eval(facts)
-        isTold = true
         answer match {
+          // The policies that were asked before have spent the ask's time.
+          case Left(EvaluationFailure(_, Reason.EvaluationDeadline))
+              if !AskBudget.isSpentSince(begun) =>
           case Left(EvaluationFailure(_, Reason.EvaluationDeadline | Reason.EvaluationTooLarge)) =>
+            isTold = true
             breaker.failed()
-          case _ => breaker.succeeded()
+          case _ =>
+            isTold = true
+            breaker.succeeded()
         }
         answer
       } finally if (!isTold) breaker.unasked()

@@ -15,20 +15,31 @@ object AskBudget {
   private val clock = ManagementFactory.getThreadMXBean
   private val isTold = clock.isCurrentThreadCpuTimeSupported && clock.isThreadCpuTimeEnabled
 
-  // The end, in the thread's processor time.
-  private val ofThread = new ThreadLocal[java.lang.Long]
+  /** @param end
+    *   in the thread's processor time
+    */
+  final private case class Budget(nanos: Long, end: Long)
+
+  private val ofThread = new ThreadLocal[Budget]
 
   /** Runs what may take so long altogether. */
   def within[T](nanos: Long)(body: => T): T = {
     val outer = ofThread.get()
-    ofThread.set(now() + nanos)
+    ofThread.set(Budget(nanos, now() + nanos))
     try body
     finally if (outer == null) ofThread.remove() else ofThread.set(outer)
   }
 
   private[policy] def end(): Long = {
-    val end = ofThread.get()
-    if (end == null) now() + DefaultNanos else end
+    val budget = ofThread.get()
+    if (budget == null) now() + DefaultNanos else budget.end
+  }
+
+  /** Whether who began at a time of [[now]] has taken half of the thread's budget by itself: else others have spent it.
+    */
+  private[policy] def isSpentSince(begun: Long): Boolean = {
+    val budget = ofThread.get()
+    now() - begun >= (if (budget == null) DefaultNanos else budget.nanos) / 2
   }
 
   /** The processor time of this thread, where the JVM tells it, or else the time. */

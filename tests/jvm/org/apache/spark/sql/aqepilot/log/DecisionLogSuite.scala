@@ -204,6 +204,49 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     ).forall(_ == hidden))
   }
 
+  test("what users call their jobs, and what is said of limits and arms, is redacted, too") {
+    val log = start("spark.sql.redaction.string.regex" -> "secret[0-9]+")
+    log.policyLoaded(policy("sales", "NULL", None, None).copy(limit = Some("job secret1")))
+    log.control(AqePilotControl(
+      1,
+      0,
+      "secret2.toml",
+      None,
+      Seq("off for secret3"),
+      Some("secret4")
+    ))
+    log.experiment(
+      AqePilotExperiment(
+        1,
+        0,
+        "faster",
+        "job_run",
+        "secret5|1",
+        "a",
+        "a:50,b:50",
+        "wall_ms",
+        "exposed",
+        Some("secret6"),
+        None,
+        "secret5",
+        "secret7",
+        None
+      )
+    )
+    spark.conf.set("spark.aqepilot.job", "secret8")
+    spark.conf.set("spark.aqepilot.run", "secret9")
+    decidingAtPlanning(log)(shuffled().collect())
+    val posted = Seq(
+      events(classOf[AqePilotPolicyLoaded]),
+      events(classOf[AqePilotControl]),
+      events(classOf[AqePilotExperiment]),
+      closed
+    )
+    assert(posted.forall(_.size == 1))
+    assert(!posted.mkString.contains("secret"), posted)
+    assert(closed.head.job.exists(_.contains("redacted")), closed)
+  }
+
   private def policy(name: String, text: String, when: Option[String], error: Option[String]) =
     AqePilotPolicyLoaded(
       1,

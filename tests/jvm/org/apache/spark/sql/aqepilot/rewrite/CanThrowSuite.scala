@@ -19,7 +19,9 @@ class CanThrowSuite extends AnyFunSuite {
       "m" -> DecimalType(10, 2),
       "s" -> StringType,
       "day" -> DateType,
-      "a" -> ArrayType(IntegerType)
+      "a" -> ArrayType(IntegerType),
+      "ym" -> YearMonthIntervalType(),
+      "dt" -> DayTimeIntervalType()
     ).map { case (name, of) => AttributeReference(name, of)() }
   )
 
@@ -71,6 +73,16 @@ class CanThrowSuite extends AnyFunSuite {
       "s LIKE s",
       "s RLIKE s",
       "element_at(a, i) = 1",
+      // Spark's arithmetic of these is exact, with ANSI or without.
+      "ym + ym > ym",
+      "dt - dt = dt",
+      "-ym = ym",
+      "-dt = dt",
+      "abs(ym) = ym",
+      "abs(dt) = dt",
+      "ym * 2 = ym",
+      "dt * i = dt",
+      "dt / i = dt",
       "CAST(day AS TIMESTAMP) > now()"
     )
 

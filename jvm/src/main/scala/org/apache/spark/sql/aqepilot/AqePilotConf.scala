@@ -182,7 +182,8 @@ object AqePilotConf {
     None,
     "any",
     "Largest hash table of one task, in bytes of memory, that a policy may have built for a shuffled " +
-      "hash join. Unset: an executor's memory for execution divided by its task slots.",
+      "hash join, all that the joins of its stage build together. Unset: the memory that an executor has for " +
+      "execution however much is cached there, divided by its task slots.",
     bytes
   )
 

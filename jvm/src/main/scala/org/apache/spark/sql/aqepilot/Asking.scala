@@ -18,7 +18,7 @@ final case class PolicyAnswer(policy: NamedPolicy, value: Either[EvaluationFailu
   * @param verdicts
   *   each policy's answer and what is made of it, in the order of asking
   * @param micros
-  *   time for all these facts and the answers
+  *   time for all these facts and the answers, those of an experiment's other arms included
   */
 final case class Asked(
     facts: InternalRow,
@@ -76,10 +76,11 @@ object Asking {
       }
       val own = verdicts(set)
       val all = row.copy()
-      val asked = Asked(all, own, (System.nanoTime() - begun) / 1e3)
+      def asked = Asked(all, own, (System.nanoTime() - begun) / 1e3)
+      val enforced = asked.enforced.map(_._2)
       set.otherArms.foreach { others =>
         FailOpen("experiment", ()) {
-          others.compare(point, executionId, asked.enforced.map(_._2)) { other =>
+          others.compare(point, executionId, enforced) { other =>
             Asked(all, verdicts(other), 0).enforced.map(_._2)
           }
         }

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot
 
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.internal.config
 import org.apache.spark.sql.aqepilot.facts.QueryFacts
 import org.apache.spark.sql.internal.SQLConf
@@ -20,12 +20,14 @@ object Guardrails {
   /** `UnifiedMemoryManager.RESERVED_SYSTEM_MEMORY_BYTES`. */
   private val ReservedBytes = 300L << 20
 
-  def of(conf: SQLConf, sc: SparkContext): Guards =
-    known.of(sc).of(conf)(read(_, sc))
+  def of(conf: SQLConf, sc: SparkContext): Guards = {
+    val slots = QueryFacts.taskSlots(sc)
+    known.of(sc).computeIfAbsent(slots, _ => new BySettings[Guards]).of(conf)(read(_, sc, slots))
+  }
 
-  private val known = new PerApplication(_ => new BySettings[Guards])
+  private val known = new PerApplication(_ => Recent.map[Option[Int], BySettings[Guards]](4))
 
-  private def read(conf: SQLConf, sc: SparkContext): Guards = {
+  private def read(conf: SQLConf, sc: SparkContext, slots: Option[Int]): Guards = {
     val growth = math.max(
       AqePilotConf.inForce(AqePilotConf.Growth).toDouble,
       AqePilotConf.get(conf, AqePilotConf.Growth).fold(0.0)(_.toDouble)
@@ -33,7 +35,7 @@ object Guardrails {
     Guards(
       tightest(conf, AqePilotConf.MaxBroadcastBytes, maxBroadcastBytes(sc, growth)),
       maxBroadcastTableBytes(sc, growth),
-      tightest(conf, AqePilotConf.MaxHashBuildBytes, maxHashBuildBytes(sc)),
+      tightest(conf, AqePilotConf.MaxHashBuildBytes, maxHashBuildBytes(sc, slots)),
       growth,
       smallest(conf, AqePilotConf.MaxPartitions),
       smallest(conf, AqePilotConf.MaxCrossProducts)
@@ -94,17 +96,30 @@ object Guardrails {
   }
 
   private def broadcastMemory(sc: SparkContext): Long = executionBytes(
-    sc,
+    sc.conf,
     math.min(Runtime.getRuntime.maxMemory(), QueryFacts.executorMemoryBytes(sc))
   ) / 2
 
-  /** Of a task's share an eighth is left for the page that is begun last (`MemoryManager.pageSizeBytes`). */
-  private def maxHashBuildBytes(sc: SparkContext): Long = {
-    val share =
-      executionBytes(sc, QueryFacts.executorMemoryBytes(sc)) / math.max(1, QueryFacts.taskSlots(sc))
+  /** Nothing while the tasks that share an executor's memory are not known. Of a task's share an eighth is left for
+    * the page that is begun last (`MemoryManager.pageSizeBytes`).
+    */
+  private def maxHashBuildBytes(sc: SparkContext, slots: Option[Int]): Long = slots.fold(0L) { n =>
+    val share = guaranteedBytes(sc.conf, QueryFacts.executorMemoryBytes(sc)) / n
     share - share / 8
   }
 
-  private def executionBytes(sc: SparkContext, heap: Long): Long =
-    (math.max(0L, heap - ReservedBytes) * sc.conf.get(config.MEMORY_FRACTION)).toLong
+  /** What an executor has for execution however much is cached and broadcast there: those keep their part of the
+    * memory (`UnifiedMemoryManager`, `spark.memory.storageFraction`). With off-heap memory Spark has hash tables there, but
+    * not of every key in every version: the smaller of the two holds either.
+    */
+  private[aqepilot] def guaranteedBytes(conf: SparkConf, heap: Long): Long = {
+    val offHeap =
+      if (conf.get(config.MEMORY_OFFHEAP_ENABLED)) conf.get(config.MEMORY_OFFHEAP_SIZE)
+      else Long.MaxValue
+    val all = math.min(executionBytes(conf, heap), offHeap)
+    (all * (1 - conf.get(config.MEMORY_STORAGE_FRACTION))).toLong
+  }
+
+  private def executionBytes(conf: SparkConf, heap: Long): Long =
+    (math.max(0L, heap - ReservedBytes) * conf.get(config.MEMORY_FRACTION)).toLong
 }

@@ -80,11 +80,13 @@ object Health {
     (off.isEmpty && unlinked.isEmpty) || reasonOff(point).isEmpty
 
   /** Switches points off for the driver's life where their fault is that this Spark lacks something: the JVM links
-    * it no better the next time. Other faults change nothing.
+    * it no better the next time. Other faults change nothing: what a user's data source or function cannot link is
+    * the failure of the one ask that came to it.
     */
   def after(fault: Throwable, points: DecisionPoint*): Unit = fault match {
-    case e: LinkageError => points.foreach(p => unlinked.putIfAbsent(p.name, unfit(e)))
-    case _               =>
+    case e: LinkageError if LinkFaults.areOursOrSparks(e) =>
+      points.foreach(p => unlinked.putIfAbsent(p.name, unfit(e)))
+    case _ =>
   }
 
   private def unfit(e: LinkageError): String =

@@ -4,6 +4,7 @@ import scala.util.Try
 
 import org.apache.spark.{ExecutorAllocationClient, SPARK_VERSION, SparkConf, SparkContext}
 import org.apache.spark.internal.config
+import org.apache.spark.scheduler.local.LocalSchedulerBackend
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.aqepilot.{BySettings, Recent, Runs}
 import org.apache.spark.sql.aqepilot.rewrite.SparkJoinRules
@@ -85,7 +86,7 @@ object QueryFacts {
   def cluster(sc: SparkContext): LazyRow = LazyRow(
     () => sc.defaultParallelism,
     () => executors(sc),
-    () => taskSlots(sc),
+    () => taskSlots(sc).getOrElse(null),
     () => executorMemoryBytes(sc),
     () => Runtime.getRuntime.maxMemory(),
     () => string(SPARK_VERSION)
@@ -96,13 +97,27 @@ object QueryFacts {
     case _                                => 1
   }
 
-  /** Tasks that run at once on one executor. */
-  def taskSlots(sc: SparkContext): Int =
-    if (isLocal(sc.conf)) sc.defaultParallelism
-    else {
-      val cpusPerTask = sc.conf.get(config.CPUS_PER_TASK.key, "1").toDouble // whole before 4.3
-      math.max(1, (sc.conf.get(config.EXECUTOR_CORES) / cpusPerTask).toInt)
+  /** Tasks that run at once on one executor; None while that is not known. */
+  def taskSlots(sc: SparkContext): Option[Int] = {
+    val cpusPerTask = sc.conf.get(config.CPUS_PER_TASK.key, "1").toDouble // whole before 4.3
+    def ofCores(cores: Int) = Some(math.max(1, (cores / cpusPerTask).toInt))
+    sc.schedulerBackend match {
+      case local: LocalSchedulerBackend                 => ofCores(local.totalCores)
+      case _ if sc.conf.contains(config.EXECUTOR_CORES) =>
+        ofCores(sc.conf.get(config.EXECUTOR_CORES))
+      case _ => sc.conf.get("spark.master", "") match {
+          case LocalCluster(cores)               => ofCores(cores.toInt)
+          case url if url.startsWith("spark://") =>
+            // An executor takes all the cores of its worker, which the driver knows once it has registered.
+            sc.statusStore.executorList(activeOnly = true)
+              .filterNot(_.id == SparkContext.DRIVER_IDENTIFIER).map(_.maxTasks)
+              .reduceOption(_ max _).filter(_ > 0)
+          case _ => ofCores(sc.conf.get(config.EXECUTOR_CORES))
+        }
     }
+  }
+
+  private val LocalCluster = """local-cluster\[\s*\d+\s*,\s*(\d+)\s*,\s*\d+\s*\]""".r
 
   /** Heap of an executor: in local mode the driver's. */
   def executorMemoryBytes(sc: SparkContext): Long =

@@ -35,9 +35,11 @@ final class DecisionLog private (sc: SparkContext) {
     )
   )
   private val later = new Later("aqepilot-record")
+  // What is no session's own is redacted as the application was submitted, alike in all events that name it.
+  private lazy val ofApplication = Redaction.ofTexts(sc.conf)
   private val recorder =
     new QueryRecorder(
-      postLast,
+      closed => postLast(Redaction.closed(closed, ofApplication)),
       settle,
       ring.claim,
       later,
@@ -69,7 +71,8 @@ final class DecisionLog private (sc: SparkContext) {
 
   /** In the thread of the session: its redaction pattern holds. */
   def policyLoaded(e: AqePilotPolicyLoaded): Unit = failOpen("policy_loaded", ()) {
-    sc.listenerBus.post(Redaction.policy(e, sc.conf, Redaction.ofTexts(SQLConf.get)))
+    val redact = ofApplication andThen Redaction.ofTexts(SQLConf.get)
+    sc.listenerBus.post(Redaction.policy(e, sc.conf, redact))
   }
 
   /** In the thread of the session: its redaction pattern holds. All else is done [[Later]], and so
@@ -108,9 +111,13 @@ final class DecisionLog private (sc: SparkContext) {
     )
   }
 
-  def control(e: AqePilotControl): Unit = failOpen("control", ())(postLast(e))
+  def control(e: AqePilotControl): Unit = failOpen("control", ()) {
+    postLast(Redaction.control(e, ofApplication))
+  }
 
-  def experiment(e: AqePilotExperiment): Unit = failOpen("experiment", ())(postLast(e))
+  def experiment(e: AqePilotExperiment): Unit = failOpen("experiment", ()) {
+    postLast(Redaction.experiment(e, ofApplication))
+  }
 
   /** A figure that is read when the metrics are. */
   def observe(name: String)(read: => Long): Unit =

@@ -23,7 +23,7 @@ import org.apache.spark.sql.internal.SQLConf
   * [[QueryRecorder.MaxQueries]] younger ones are open.
   */
 final private[log] class QueryRecorder(
-    post: SparkListenerEvent => Unit,
+    post: AqePilotQueryClosed => Unit,
     settle: Seq[AqePilotFate] => Unit,
     claim: (Seq[Long], Long, Option[String]) => Unit,
     decisionsInHand: Later,

@@ -31,10 +31,11 @@ object CanThrow {
     case _: BitwiseAnd | _: BitwiseOr | _: BitwiseXor | _: BitwiseNot                  => true
     case _: Murmur3Hash | _: XxHash64                                                  => true
     // One value, found before the rows are looked at, whatever the order.
-    case s: ScalarSubquery                                           => s.children.isEmpty
-    case c: Cast                                                     => isHarmlessCast(c)
+    case s: ScalarSubquery => s.children.isEmpty
+    case c: Cast           => isHarmlessCast(c)
+    // Of intervals they are exact, whatever the mode: only numbers wrap around.
     case _: Add | _: Subtract | _: Multiply | _: UnaryMinus | _: Abs =>
-      !failsOnError(e) || isFloating(e.dataType)
+      e.dataType.isInstanceOf[NumericType] && !failsOnError(e) || isFloating(e.dataType)
     case d: Divide => !failsOnError(e) || isFloating(e.dataType) && isNotZero(d.right)
     // They throw at a zero, and no result is too large.
     case r: Remainder      => !failsOnError(e) || !isDecimal(e.dataType) && isNotZero(r.right)

@@ -13,7 +13,7 @@ private object JoinRecord {
   private val point = DynamicJoinSelectionPoint
 
   /** @param lost
-    *   why this side's word gave way to the other side's, if it did
+    *   why this side's word gave way to the other side's, or did not hold, if so
     */
   def side(
       session: Sessions.Classic,
@@ -23,7 +23,7 @@ private object JoinRecord {
       left: JoinSide,
       right: JoinSide,
       isLeft: Boolean,
-      lost: Option[Reason]
+      lost: Option[(Reason, Option[String])]
   ): Unit = memory.asked.foreach { of =>
     val now = (of.key, lost)
     if (!memory.recorded.contains(now)) {
@@ -38,7 +38,7 @@ private object JoinRecord {
         sparkAnswer = of.sparkWord,
         sparkStrategy = of.sparkStrategy
       )
-      val outcome = (lost.getOrElse(Reason.Applied), None)
+      val outcome = lost.getOrElse((Reason.Applied, None))
       DecisionRecord.write(session, point, executionId, subject, of.asked, outcome)
     }
   }

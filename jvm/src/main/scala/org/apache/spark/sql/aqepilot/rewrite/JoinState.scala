@@ -43,11 +43,21 @@ final class JoinState(val id: Long, val userHint: JoinHint, val isReadTwice: Boo
 
   def force(): Unit = {
     forced = true
-    JoinState.anyForced = true
+    JoinState.forced.add(this)
+  }
+
+  /** Whether a policy's word was ever put into the plan on a side of the join. */
+  def isOverridden: Boolean = left.overridden || right.overridden
+
+  /** Notes that a policy's word is put into the plan on a side of the join. */
+  def overrideSide(side: SideState): Unit = {
+    side.overridden = true
+    JoinState.overridden.add(this)
   }
 
   val skew = new SkewState
   val selection = new SelectionState
+  val tables = new TableState
 
   private[aqepilot] val beneath = new BeneathJoin
 
@@ -81,7 +91,7 @@ final class SideState {
   var askings: Int = 0
 
   /** Whether a policy's word has ever been put into the plan here: Spark's own rule is silent since. */
-  var overridden: Boolean = false
+  @volatile private[rewrite] var overridden: Boolean = false
 
   /** The strategies, as hints, that our rule has left here: those of the plan that AQE goes on with are among them. */
   var leftWords: Set[Option[String]] = Set.empty
@@ -100,11 +110,23 @@ object JoinState {
     Collections.synchronizedMap(new WeakHashMap[Array[Long], JoinState]())
   private val ids = new AtomicLong()
 
-  /** Whether a policy's word was ever put into a plan of this driver: else there is nothing to restore. */
-  @volatile var anyOverridden: Boolean = false
+  // They go with the joins' plans: what one query was told costs no later one anything.
+  private val overridden = weakSet()
+  private val forced = weakSet()
 
-  /** Whether a join of this driver was ever forced: else no plan is searched for such joins. */
-  @volatile private[rewrite] var anyForced: Boolean = false
+  private def weakSet() =
+    Collections.synchronizedSet(
+      Collections.newSetFromMap(new WeakHashMap[JoinState, java.lang.Boolean]())
+    )
+
+  /** Whether a policy's word was ever put into this plan: else there is nothing to restore. */
+  def isOverridden(plan: LogicalPlan): Boolean = !overridden.isEmpty && plan.exists {
+    case j: Join => of(j).exists(_.isOverridden)
+    case _       => false
+  }
+
+  /** Whether a join of a plan that is still there was forced: else no plan is searched for such joins. */
+  private[rewrite] def anyForced: Boolean = !forced.isEmpty
 
   /** Gives a join its identity and keeps the hint that it has now. */
   def start(join: Join): Unit = {

@@ -1,6 +1,14 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.{
+  Asked,
+  Asking,
+  FailOpen,
+  Guardrails,
+  Health,
+  PolicySet,
+  Sessions
+}
 import org.apache.spark.sql.aqepilot.facts.{JoinFacts, JoinSide, QueryFacts, SelectionFacts, Tables}
 import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -18,7 +26,14 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{JoinSelectionPoint, Reason, Selection}
+import io.aqepilot.decision.{
+  FactsRow,
+  Guards,
+  JoinSelectionPoint,
+  Reason,
+  Selection,
+  SelectionLegality
+}
 import io.aqepilot.decision.JoinSelectionPoint._
 
 /** What asking about one join gave.
@@ -103,16 +118,25 @@ object SelectJoin extends SparkStrategy {
     def tasks = asked.decision
       .filter(s => s.strategy == ShuffleReplicate && !asked.spark.contains(s))
       .flatMap(_ => CartesianTasks.refusal(session, join, state))
+    lazy val guards = Guardrails.of(session.sessionState.conf, session.sparkContext)
+    def beside = asked.decision.flatMap { s =>
+      tableBytes(s, asked, guards).flatMap(StageTables.refusal(join, state, _, guards))
+    }
     val refused: Option[(Reason, Option[String])] =
       if (state.left.isDecided || state.right.isDecided) Some((Reason.RunTimeDecision, None))
       else if (asked.decision.isDefined && OtherRules.gaveHint(session, join, state))
         Some((Reason.OtherExtension, None))
-      else tasks.map(why => (Reason.GuardPartitions, Some(why)))
+      else
+        tasks.map(why => (Reason.GuardPartitions, Some(why)))
+          .orElse(beside.map(why => (Reason.GuardHashBuildBytes, Some(why))))
     val selection = if (refused.isEmpty) asked.decision else None
     // Spark asks the strategies in turn: these plans are taken, so that none is asked a second time.
     val byOthers = if (selection.isEmpty) Nil else OtherRules.planned(session, this, join)
     val isOurs = byOthers.isEmpty
     state.selection.inForce = if (isOurs) selection else None
+    val table = state.selection.inForce.flatMap(tableBytes(_, asked, guards))
+    if (!state.left.isDecided && !state.right.isDecided)
+      StageTables.note(join, state, table.getOrElse(0L))
     val outcome =
       refused.getOrElse((if (isOurs) Reason.Applied else Reason.OtherExtension, None))
     CartesianTasks.note(
@@ -160,6 +184,19 @@ object SelectJoin extends SparkStrategy {
       of
     }
   }
+
+  /** Of one task's hash table, where a selection has one built that Spark's own choice does not build. */
+  private def tableBytes(
+      selection: Selection,
+      asked: AskedSelection,
+      guards: Guards
+  ): Option[Long] =
+    if (selection.strategy != ShuffleHash || asked.spark.contains(selection)) None
+    else {
+      val facts = new FactsRow(point.facts, asked.asked.facts)
+      val side = if (selection.buildSide.contains(BuildRight)) "right" else "left"
+      Some(SelectionLegality.hashBuildBytes(side, facts, guards.growth))
+    }
 
   /** The hints that lead Spark's strategy to a selection; the user has given none. */
   private def hint(selection: Selection): JoinHint = {

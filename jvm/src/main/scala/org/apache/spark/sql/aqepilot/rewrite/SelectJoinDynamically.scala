@@ -1,6 +1,14 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.{Asked, Asking, FailOpen, Health, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.{
+  Asked,
+  Asking,
+  FailOpen,
+  Guardrails,
+  Health,
+  PolicySet,
+  Sessions
+}
 import org.apache.spark.sql.aqepilot.facts.{JoinFacts, JoinSide, QueryFacts}
 import org.apache.spark.sql.aqepilot.log.DecisionRecord
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
@@ -21,7 +29,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{DynamicJoinSelectionPoint, JoinLegality, Reason}
+import io.aqepilot.decision.{DynamicJoinSelectionPoint, FactsRow, JoinLegality, Reason}
 import io.aqepilot.decision.DynamicJoinSelectionPoint._
 
 /** What asking about one side gave.
@@ -59,7 +67,7 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan =
     DecisionRecord.failingOpen(point, plan) {
       lazy val set = PolicySet.of(conf)
-      if (!Health.isLive(point) || (!set.isAsked(point) && !JoinState.anyOverridden)) plan
+      if (!Health.isLive(point) || (!set.isAsked(point) && !JoinState.isOverridden(plan))) plan
       else {
         val decided =
           plan.transformDownWithPruning(_.containsPattern(TreePattern.JOIN)) { case join: Join =>
@@ -152,13 +160,37 @@ final private class JoinDecision(
         }
     }
     val isOthers = OtherRules.gaveHint(session, join, state)
-    val leftWord = state.left.asked.flatMap(_.word).filterNot(_ => isOthers)
-    val rightWord = state.right.asked.flatMap(_.word).filterNot(_ => isOthers)
+    val refused = if (isOthers) None else tableRefusal
+    def word(memory: SideState) = memory.asked
+      .flatMap(_.word)
+      .filterNot(w => isOthers || (refused.isDefined && builds(w)))
+    val leftWord = word(state.left)
+    val rightWord = word(state.right)
+    if (state.selection.inForce.isEmpty)
+      StageTables.note(join, state, if (refused.isDefined || isOthers) 0L else tableBytes)
     val decided = if (isOthers) join else hinted(leftWord, rightWord)
     remember(state.left, leftWord, decided.hint.leftHint, isOthers)
     remember(state.right, rightWord, decided.hint.rightHint, isOthers)
-    record(leftWord, rightWord, decided.hint, isOthers)
+    record(leftWord, rightWord, decided.hint, isOthers, refused)
     decided
+  }
+
+  private def builds(word: String) = word == ShuffleHash || word == PreferShuffleHash
+
+  private def guards = Guardrails.of(conf, session.sparkContext)
+
+  /** Of one task's hash table, the larger of both sides'; 0 where no policy wants one. */
+  private def tableBytes: Long = Seq(state.left, state.right)
+    .flatMap(_.asked.filter(_.word.exists(builds)))
+    .flatMap { of =>
+      val facts = new FactsRow(point.facts, of.asked.facts)
+      JoinLegality.hashBuildBytes(facts, "side", guards.growth)
+    }
+    .foldLeft(0L)(math.max)
+
+  private def tableRefusal: Option[String] = {
+    val bytes = tableBytes
+    if (bytes == 0) None else StageTables.refusal(join, state, bytes, guards)
   }
 
   private def remember(
@@ -194,8 +226,7 @@ final private class JoinDecision(
       side: JoinHint => Option[HintInfo]
   ): Option[HintInfo] = word match {
     case Some(w) =>
-      memory.overridden = true
-      JoinState.anyOverridden = true
+      state.overrideSide(memory)
       strategyHint(w) match {
         case Some(h) => Some(side(state.userHint).getOrElse(HintInfo()).copy(strategy = Some(h)))
         case None    => side(state.userHint)
@@ -239,13 +270,22 @@ final private class JoinDecision(
       leftWord: Option[String],
       rightWord: Option[String],
       hint: JoinHint,
-      isOthers: Boolean
+      isOthers: Boolean,
+      refused: Option[String]
   ): Unit =
     FailOpen("record", ()) {
       val rightIsSmaller = right.sizeInBytes <= left.sizeInBytes
-      def loser(word: Option[String], other: Option[HintInfo], otherIsSmaller: Boolean) =
-        if (isOthers) Some(Reason.OtherExtension)
-        else word.flatMap(JoinLegality.loses(_, JoinState.word(other), otherIsSmaller))
+      def loser(
+          memory: SideState,
+          word: Option[String],
+          other: Option[HintInfo],
+          otherIsSmaller: Boolean
+      ): Option[(Reason, Option[String])] =
+        if (isOthers) Some((Reason.OtherExtension, None))
+        else if (refused.isDefined && memory.asked.flatMap(_.word).exists(builds))
+          Some((Reason.GuardHashBuildBytes, refused))
+        else
+          word.flatMap(JoinLegality.loses(_, JoinState.word(other), otherIsSmaller)).map((_, None))
       JoinRecord.side(
         session,
         state,
@@ -254,7 +294,7 @@ final private class JoinDecision(
         left,
         right,
         isLeft = true,
-        loser(leftWord, hint.rightHint, rightIsSmaller)
+        loser(state.left, leftWord, hint.rightHint, rightIsSmaller)
       )
       JoinRecord.side(
         session,
@@ -264,7 +304,7 @@ final private class JoinDecision(
         left,
         right,
         isLeft = false,
-        loser(rightWord, hint.leftHint, !rightIsSmaller)
+        loser(state.right, rightWord, hint.leftHint, !rightIsSmaller)
       )
     }
 }

@@ -39,7 +39,12 @@ final private class SkewSplit(
       )
     case Right(None) if oneMapper.isDefined => kept(Reason.OneMapper, oneMapper.get)
     case Right(now) if isAsBefore(now)      => SkewOutcome(plan, Reason.Applied, detail(now))
-    case Right(now)                         => required(now)
+    case Right(now)                         =>
+      // An answer may leave whole what Spark has split, and with it the table that a task builds of it.
+      HashBuilds.tooLarge(stage.root, stage.reading(now), guards) match {
+        case Some(why) => kept(Reason.GuardHashBuildBytes, why)
+        case None      => required(now)
+      }
   }
 
   private def kept(reason: Reason, detail: String) = SkewOutcome(plan, reason, Some(detail))
