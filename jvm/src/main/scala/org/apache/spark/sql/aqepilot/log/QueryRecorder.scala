@@ -4,6 +4,7 @@ import java.util.{LinkedHashMap, Map}
 import java.util.concurrent.CountDownLatch
 
 import scala.collection.mutable
+import scala.util.Try
 
 import io.aqepilot.decision.RunIdentity
 import io.aqepilot.log._
@@ -178,13 +179,17 @@ final private[log] class QueryRecorder(
     )
   }
 
+  /** None for a query that Spark could not analyse: 4.3 says its end, too, and to ask for its plan throws the user's
+    * error once more.
+    */
   private def fingerprintOf(
       decisions: Seq[AqePilotDecision],
       end: SparkListenerSQLExecutionEnd
   ): Option[String] =
     decisions.flatMap(_.fingerprint).headOption.orElse(
       failOpen("fingerprint", Option.empty[String])(
-        Option(end.qe).flatMap(qe => Option(Fingerprint.of(qe.analyzed)))
+        Option(end.qe).flatMap(qe => Try(qe.analyzed).toOption)
+          .flatMap(plan => Option(Fingerprint.of(plan)))
       )
     )
 
