@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests"))
 
 import hostile  # noqa: E402
+from smoke import jar_matrix  # noqa: E402
 from spark_suites import ledger  # noqa: E402
 from vendor_forks import outcome  # noqa: E402
 
@@ -197,6 +198,21 @@ def forks() -> str:
             _table(("Without", *(f"off on {minor}" for minor in tables)), off),
         )
     )
+
+
+def jarmatrix() -> str:
+    """What came of each jar on each Spark; in brackets what has to come of one."""
+    found = json.loads(jar_matrix.FOUND.read_text("utf-8"))
+    jars = [f"{row['minor']}_{row['scala']}" for row in _spark_rows()]
+    lines = []
+    for row in _spark_rows():
+        if row["role"] == "jvm":
+            continue
+        for spark in sorted({row["newest"], *filter(None, row["smoke"].split(";"))}):
+            cells = found.get(spark, {})
+            must = {jar: jar_matrix.expected(row["minor"], row["scala"], jar) for jar in jars}
+            lines.append([spark, *(cells.get(j) or f"({' or '.join(must[j])})" for j in jars)])
+    return _table(("Spark", *(f"Jar {jar}" for jar in jars)), lines)
 
 
 def hostility() -> str:
@@ -400,7 +416,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     for block in (
         *(sparks, reasons, fates, problems, settings, functions),
         *(recipebook, commands, columns, events, differences, permissions),
-        *(hostility, runs, selectors, forks, units),
+        *(hostility, jarmatrix, runs, selectors, forks, units),
     )
 } | {name: of_log(name) for name in log_columns.FRAMES if name != "decisions"}
 POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 JOB = """
@@ -29,6 +30,10 @@ except Exception as error:
 with open(sys.argv[1], "w") as out:
     json.dump(found, out)
 """
+FITS = "fits"
+WRONG = "WRONG_SPARK_JAR"
+NOT_LOADED = "not loaded"
+FOUND = Path(__file__).with_name("jar_matrix.json")
 ROWS = [[k, 5] for k in range(1000)]
 POLICY = {
     "join_reorder": "-double(candidate.position)",
@@ -85,26 +90,57 @@ def outcome(python: Path, jar: Path) -> str:
         return "FAILED: other rows"
     if "status" in found:
         if "this jar was built for" in found["status"]:
-            return "WRONG_SPARK_JAR"
-        return "not loaded" if "resolve" in found["status"] else f"FAILED: {found['status']}"
+            return WRONG
+        return NOT_LOADED if "resolve" in found["status"] else f"FAILED: {found['status']}"
     if found["problems"]:
         return ", ".join(found["problems"])
-    return "fits" if "live" in found["points"] else "FAILED: no point is live"
+    return FITS if found["points"] == ["live"] else f"FAILED: points are {found['points']}"
 
 
-def main(envs: Path, jars: Path) -> int:
-    """Prints a table as Markdown and returns 1 if a job failed."""
+def expected(minor: str, scala: str, jar: str) -> tuple[str, ...]:
+    """Returns what may come of a jar, named as `3.5_2.12`, on a Spark.
+
+    A jar of another Scala says that it is the wrong one as far as its classes can be linked.
+    """
+    if jar == f"{minor}_{scala}":
+        return (FITS,)
+    return (WRONG,) if jar.endswith(f"_{scala}") else (WRONG, NOT_LOADED)
+
+
+def spark_of(python: Path) -> tuple[str, str]:
+    """Returns the minor of the Spark in an environment, and its Scala."""
+    script = "import pyspark; print(pyspark.__path__[0])"
+    home = subprocess.run([python, "-c", script], check=True, capture_output=True, text=True)
+    core = next((Path(home.stdout.strip()) / "jars").glob("spark-core_*.jar"))
+    scala, version = core.stem.removeprefix("spark-core_").split("-", 1)
+    return ".".join(version.split(".")[:2]), scala
+
+
+def main(envs: Path, jars: Path, only: Sequence[str]) -> int:
+    """Keeps and prints what was found, and returns 1 if a cell is not as it has to be."""
     sparks = sorted(envs.glob("spark-*"), key=lambda p: [int(n) for n in p.name[6:].split(".")])
-    names = sorted(jars.glob("*.jar"))
-    print("| Spark |", " | ".join(jar.name.split("-")[2] for jar in names), "|")
+    names = {jar.name.split("-")[2]: jar.absolute() for jar in sorted(jars.glob("*.jar"))}
+    found: dict[str, dict[str, str]] = json.loads(FOUND.read_text("utf-8")) if only else {}
+    print("| Spark |", " | ".join(names), "|")
     print("| --- |", " | ".join("---" for _ in names), "|")
-    failed = False
+    wrong = []
     for spark in sparks:
-        cells = [outcome((spark / "bin" / "python").absolute(), jar.absolute()) for jar in names]
-        failed |= any(cell.startswith("FAILED") for cell in cells)
-        print(f"| {spark.name[6:]} |", " | ".join(cells), "|", flush=True)
-    return int(failed)
+        version = spark.name[6:]
+        if only and version not in only:
+            continue
+        python = (spark / "bin" / "python").absolute()
+        minor, scala = spark_of(python)
+        cells = {name: outcome(python, jar) for name, jar in names.items()}
+        for name, cell in cells.items():
+            must = expected(minor, scala, name)
+            if cell not in must:
+                wrong.append(f"{name} on {version}: {cell}, and it has to be {' or '.join(must)}")
+        found[version] = cells
+        FOUND.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        print(f"| {version} |", " | ".join(cells.values()), "|", flush=True)
+    print("\n".join(wrong), file=sys.stderr)
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]))

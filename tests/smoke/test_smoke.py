@@ -71,6 +71,13 @@ EVERY = jar_matrix.POLICY | {
 }
 
 
+def test_a_jar_of_another_spark_or_scala_is_never_said_to_fit() -> None:
+    assert jar_matrix.expected("4.3", "2.13", "4.3_2.13") == ("fits",)
+    assert jar_matrix.expected("4.3", "2.13", "4.2_2.13") == ("WRONG_SPARK_JAR",)
+    for other in ("3.5_2.13", "4.3_2.13"):
+        assert "fits" not in jar_matrix.expected("3.5", "2.12", other)
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
     """The job's findings as plain Spark and with the policy; both run at once."""
