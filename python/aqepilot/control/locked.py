@@ -57,6 +57,14 @@ class LockedFile(Store):
         """See `Store.read`."""
         return self._text("")
 
+    def remove(self) -> None:
+        """Deletes the file, if it is there.
+
+        Raises:
+            AqePilotError: It cannot be deleted.
+        """
+        self._delete("")
+
     def replace(self, change: Callable[[str | None], str]) -> None:
         """See `Store.replace`."""
         with self._lock() as own:
