@@ -218,6 +218,11 @@ def test_the_record_and_the_log_say_so(ran: Ran) -> None:
     assert None in limits
     assert any(limit and limit.endswith(": off for policy=wide: a test") for limit in limits)
     assert "CONTROL_UNREACHABLE" in log
+    read = [e for e in told if e["version"]]
+    assert all(0 <= e["ageMillis"] < 60_000 for e in read)
+    closed = [e for e in events if e["Event"].endswith("AqePilotQueryClosed")]
+    assert closed[0]["controlVersion"] == 1
+    assert all(0 <= e["controlAgeMillis"] < 60_000 for e in closed)
 
 
 START = f"""
