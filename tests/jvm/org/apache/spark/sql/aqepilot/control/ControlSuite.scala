@@ -75,7 +75,10 @@ class ControlSuite extends AnyFunSuite {
 
   test("a policy whose mode is lowered says why, one that is not does not") {
     val limited =
-      new Limits(rules(text("""{"id": "7", "mode": "shadow", "reason": "slow"}""")), "").of(set, Set())
+      new Limits(
+        rules(text("""{"id": "7", "mode": "shadow", "reason": "slow"}""")),
+        ""
+      ).of(set, Set())
     assert(limited.policies.map(_.limit) ===
       Seq(Some("control rule 7: shadow: slow"), Some("control rule 7: shadow: slow"), None))
     assert(new Limits(Nil, "").of(set, Set()) eq set)
@@ -174,7 +177,9 @@ class ControlSuite extends AnyFunSuite {
     reader.join()
   }
 
-  test("a rule for a job is for those that it was submitted as, and for those that it names itself") {
+  test(
+    "a rule for a job is for those that it was submitted as, and for those that it names itself"
+  ) {
     val limits = new Limits(rules(text("""{"mode": "off", "job": "daily"}""")), "")
     def isOff(jobs: String*) =
       limits.of(set, jobs.toSet).at(JoinSelectionPoint, None).isEmpty
