@@ -807,8 +807,8 @@ def jar(spark: str | None, scala: str | None) -> None:
     context_settings={"ignore_unknown_options": True},
     epilog="\b\nExamples:\n  aqepilot doctor\n"
     "  aqepilot doctor --json -- --master yarn --properties-file job.conf\n"
-    "  aqepilot doctor --answer-in hdfs:///tmp -- --master yarn --deploy-mode cluster\n\n"
-    + _EXIT_CODES,
+    "  aqepilot doctor --answer-in hdfs:///tmp -- --master yarn --deploy-mode cluster\n"
+    "  aqepilot doctor --script doctor_job.py\n\n" + _EXIT_CODES,
 )
 @_as_json
 @click.option(
@@ -816,11 +816,27 @@ def jar(spark: str | None, scala: str | None) -> None:
     metavar="FOLDER",
     help="Where the driver writes its answer, for --deploy-mode cluster: both reach it.",
 )
+@click.option(
+    "--script",
+    "script_file",
+    metavar="FILE",
+    help="Start nothing, and write the job that does this to FILE: spark-submit FILE PATH has the "
+    "driver write one JSON of findings to PATH.",
+)
 @click.argument("submit_words", nargs=-1, type=click.UNPROCESSED, metavar="[-- SPARK-SUBMIT-WORDS]")
 @_reports_errors
-def doctor(as_json: bool, answer_in: str | None, submit_words: Sequence[str]) -> None:
+def doctor(
+    as_json: bool, answer_in: str | None, script_file: str | None, submit_words: Sequence[str]
+) -> None:
     """Start a session where the jobs run and say whether aqepilot is live there, and why not."""
-    from aqepilot.doctor import Finding, run
+    from aqepilot import probe
+    from aqepilot.doctor import run
+    from aqepilot.probe import Finding
+
+    if script_file:
+        Path(script_file).write_bytes(Path(probe.__file__).read_bytes())
+        click.echo(f"spark-submit ... {script_file} PATH writes one JSON of findings to PATH.")
+        return
 
     try:
         findings = run(submit_words, answer_in)

@@ -8,33 +8,23 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from aqepilot import catalog, jars, live, probe
 from aqepilot.__about__ import __version__
-from aqepilot.conf import POLICIES_KEY, split
+from aqepilot.conf import POLICIES_KEY, parse_defaults, split
 from aqepilot.errors import AqePilotError, Problem, nearest
-from aqepilot.log import files
 from aqepilot.policies import PREFIX
+from aqepilot.probe import Finding
 
 _MODES = ("off", "shadow", "enforce")
-
-
-class Finding(NamedTuple):
-    """What the doctor found.
-
-    Attributes:
-        level: ``ok``, ``warning`` (works, though perhaps not as meant) or ``error``.
-        code: A stable name, upper snake case.
-        message: What it is and, unless it is well, what to do.
-    """
-
-    level: Literal["ok", "warning", "error"]
-    code: str
-    message: str
+# What of a job's settings a file system needs to be reached.
+_OF_FILE_SYSTEMS = ("spark.hadoop.", "spark.jars", "spark.kerberos.", "spark.driver.extraClassPath")
+_SHORT = {"--jars": "spark.jars", "--packages": "spark.jars.packages"}
 
 
 def run(submit_words: Sequence[str] = (), answer_in: str | None = None) -> list[Finding]:
@@ -43,7 +33,8 @@ def run(submit_words: Sequence[str] = (), answer_in: str | None = None) -> list[
     Args:
         submit_words: Words for spark-submit, e.g. ``--master yarn --conf a=b``: those of the job.
         answer_in: A folder that the driver and this machine reach, for ``--deploy-mode cluster``,
-            where the driver's output stays on the cluster; null for what it prints.
+            where the driver's output stays on the cluster; null for what it prints. The answer is
+            read with the job's settings for its file system, and deleted.
 
     Raises:
         AqePilotError: There is no spark-submit, or the session did not start or answer.
@@ -57,15 +48,19 @@ def submit_probe(submit_words: Sequence[str] = (), answer_in: str | None = None)
     Raises:
         AqePilotError: There is no spark-submit, or the session did not start or answer.
     """
-    answer = f"{answer_in.rstrip('/')}/aqepilot-doctor-{uuid4().hex}" if answer_in else None
+    answer = f"{answer_in.rstrip('/')}/aqepilot-doctor-{uuid4().hex}.json" if answer_in else None
     with TemporaryDirectory() as folder:
         script = shutil.copy(probe.__file__, Path(folder, "aqepilot_doctor.py"))
         words = [spark_submit(), *submit_words, str(script), *([answer] if answer else [])]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
-    for line in [*done.stdout.splitlines(), *(_answered(answer) if answer else [])]:
+    for line in done.stdout.splitlines():
         if line.startswith(probe.MARK):
+            if answer:
+                _answered(answer, submit_words)
             facts: dict[str, Any] = json.loads(line.removeprefix(probe.MARK))
             return facts
+    if answer and (told := _answered(answer, submit_words)) is not None:
+        return dict(told["facts"])
     lines = [line for line in done.stderr.splitlines() if line and not line.startswith("\tat ")]
     said = "\n".join(f"  {line}" for line in lines[-15:])
     hint = (
@@ -78,18 +73,44 @@ def submit_probe(submit_words: Sequence[str] = (), answer_in: str | None = None)
     raise AqePilotError(Problem("SPARK_NOT_STARTED", message))
 
 
-def _answered(folder: str) -> list[str]:
-    """What the probe wrote; nothing where it did not."""
-    from aqepilot.check import local_session
+def _answered(path: str, submit_words: Sequence[str]) -> dict[str, Any] | None:
+    """Returns what the probe wrote, which is deleted; null where it did not."""
+    from aqepilot.control.hadoop import HadoopFile
 
-    with local_session("local[1]", "aqepilot doctor") as spark:
-        try:
-            return [row[0] for row in spark.read.text(folder).collect()]
-        except Exception as error:
-            if files.is_not_there(error):
-                return []
-            message = f"the answer in {folder} cannot be read: {str(error).splitlines()[0]}"
-            raise AqePilotError(Problem("SPARK_NOT_STARTED", message)) from error
+    try:
+        file = HadoopFile(path, _file_system_settings(submit_words))
+        text = file.read()
+        if text is None:
+            return None
+        file.remove()
+        told: dict[str, Any] = json.loads(text)
+    except (AqePilotError, ValueError) as error:
+        message = f"the answer at {path} cannot be read: {str(error).splitlines()[0]}"
+        raise AqePilotError(Problem("SPARK_NOT_STARTED", message)) from error
+    return told
+
+
+def _file_system_settings(submit_words: Sequence[str]) -> dict[str, str]:
+    """What of the job's settings it takes to reach its file system from here.
+
+    >>> _file_system_settings(["--conf", "spark.hadoop.a=b", "--conf=spark.x=1", "--jars", "a.jar"])
+    {'spark.jars': 'a.jar', 'spark.hadoop.a': 'b'}
+    """
+    words = [
+        part
+        for word in submit_words
+        for part in (word.split("=", 1) if re.match(r"--[\w-]+=", word) else [word])
+    ]
+    values: dict[str, str] = {}
+    said = dict(pair for pair in pairwise(words) if pair[0].startswith("--"))
+    if file := said.get("--properties-file"):
+        values |= parse_defaults(Path(file).read_text("utf-8"))
+    values |= {key: said[word] for word, key in _SHORT.items() if word in said}
+    for word, setting in pairwise(words):
+        if word in ("--conf", "-c"):
+            key, _, value = setting.partition("=")
+            values[key.strip()] = value
+    return {key: value for key, value in values.items() if key.startswith(_OF_FILE_SYSTEMS)}
 
 
 def spark_submit() -> str:
@@ -124,19 +145,12 @@ def examine(facts: Mapping[str, Any]) -> list[Finding]:
     two_jars = live.two_jars(live.aqepilot_jars(conf))
     if two_jars and not any(f.code == "TWO_JARS" for f in findings):
         findings.append(Finding("error", two_jars.code, two_jars.message))
-    return [*findings, *_policies(conf), *_spark_settings(conf)]
+    return [*findings, *probe.settings(facts)]
 
 
 def _live(facts: Mapping[str, Any]) -> Iterator[Finding]:
-    rows = facts["status"]
-    own = next((value for kind, _, value, _ in rows if kind == "version"), None)
-    running, built_for = facts["spark_version"], None
-    for kind, name, value, _ in rows:
-        if (kind, name) == ("spark", "built_for"):
-            built_for = value
-    jar = next((value for kind, _, value, _ in rows if kind == "jar"), None)
-    message = f"aqepilot {own} is live in Spark {running} (built for {built_for}; {jar})."
-    yield Finding("ok", "LIVE", message)
+    yield from probe.live(facts)
+    own = next((value for kind, _, value, _ in facts["status"] if kind == "version"), None)
     if own != __version__:
         yield Finding(
             "warning",
@@ -144,13 +158,6 @@ def _live(facts: Mapping[str, Any]) -> Iterator[Finding]:
             f"the jar is of aqepilot {own} and this Python package is {__version__}: use the jar "
             "that `aqepilot jar` names.",
         )
-    for kind, name, value, detail in rows:
-        if kind == "problem":
-            yield Finding("error", name, detail or value or name)
-        elif kind == "point" and value == "live":
-            yield Finding("ok", "POINT_LIVE", f"{name} is live.")
-        elif kind == "policy" and value in _MODES:
-            yield Finding("ok", "POLICY", f"policy {name}: {value}.")
 
 
 def _settings_without_extension(conf: Mapping[str, str]) -> Iterator[Finding]:
@@ -173,64 +180,3 @@ def _settings_without_extension(conf: Mapping[str, str]) -> Iterator[Finding]:
         if not any(key in conf for key in keys):
             message = f"{POLICIES_KEY} names {name!r}, but none of {', '.join(keys)} is set."
             yield Finding("error", "POLICY_NOT_DEFINED", message)
-
-
-def _policies(conf: Mapping[str, str]) -> Iterator[Finding]:
-    if not split(conf.get(POLICIES_KEY)):
-        message = f"no policy is submitted ({POLICIES_KEY} is not set): `aqepilot conf FILE...`."
-        yield Finding("warning", "NO_POLICY", message)
-    elif conf.get(f"{PREFIX}mode") == "off":
-        message = f"{PREFIX}mode is off: no policy is asked."
-        yield Finding("warning", "MODE_OFF", message)
-
-
-def _spark_settings(conf: Mapping[str, str]) -> Iterator[Finding]:
-    if conf.get("spark.sql.adaptive.enabled", "true").lower() == "false":
-        message = (
-            "spark.sql.adaptive.enabled is false: Spark decides nothing while queries run, so no "
-            "policy is asked. Set it to true."
-        )
-        yield Finding("error", "AQE_OFF", message)
-    key = "spark.sql.adaptive.optimizer.excludedRules"
-    excluded = [
-        rule
-        for rule in split(conf.get(key))
-        if rule.endswith((".DynamicJoinSelection", ".DemoteBroadcastHashJoin"))
-    ]
-    if excluded:
-        message = (
-            f"{key} switches Spark's own rule off ({', '.join(excluded)}): where a policy has no "
-            "answer, nothing demotes broadcasts."
-        )
-        yield Finding("warning", "RULE_EXCLUDED", message)
-    yield from _sizes(conf)
-    if conf.get("spark.eventLog.enabled", "false").lower() != "true":
-        message = (
-            "spark.eventLog.enabled is not true: decisions are not kept beyond the driver's life. "
-            "Set it, and spark.eventLog.dir, to keep the record."
-        )
-        yield Finding("warning", "EVENT_LOG_OFF", message)
-    else:
-        folder = conf.get("spark.eventLog.dir", "Spark's default folder")
-        yield Finding("ok", "EVENT_LOG_ON", f"the event log is on ({folder}).")
-
-
-def _sizes(conf: Mapping[str, str]) -> Iterator[Finding]:
-    exact = _number(conf.get("spark.shuffle.minNumPartitionsToHighlyCompress"), 2000)
-    for key in (
-        "spark.sql.shuffle.partitions",
-        "spark.sql.adaptive.coalescePartitions.initialPartitionNum",
-    ):
-        partitions = _number(conf.get(key), 0)
-        if partitions > exact:
-            message = (
-                f"{key} is {partitions}: above {exact} partitions Spark reports averages for small "
-                "blocks, so that a partition to which many map tasks each gave a little much looks "
-                "like any other (bytes_are_exact is false). Raise "
-                "spark.shuffle.minNumPartitionsToHighlyCompress, which takes memory in the driver."
-            )
-            yield Finding("warning", "SIZES_AVERAGED", message)
-
-
-def _number(text: str | None, otherwise: int) -> int:
-    return int(text) if text and text.strip().isdecimal() else otherwise

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import multiprocessing
+import os
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -182,3 +185,109 @@ def test_a_write_that_another_replaced_is_made_again(path, monkeypatch):
 def test_a_folder_that_may_not_be_written_is_told(tmp_path):
     with pytest.raises(AqePilotError, match="cannot be written"):
         control.lower(str(tmp_path / "none" / "control.json"), "off", reason="r")
+
+
+def test_a_long_history_makes_room_before_drivers_stop_reading(path):
+    """Of more than 1 MiB drivers read nothing: what switches off would be off itself."""
+    control.lower(path, "off", {"policy": "first"}, reason="r")
+    file = json.loads(Path(path).read_text("utf-8"))
+    write = file["history"][0]
+    file["history"] = [
+        write | {"id": f"{n:012}", "reason": "ü" * 500, "selectors": {"job": "j" * 500}}
+        for n in range(700)
+    ]
+    Path(path).write_text(json.dumps(file), "utf-8")
+    assert Path(path).stat().st_size > 1 << 20
+    control.lower(path, "off", {"policy": "second"}, reason="ü" * 500)
+    assert Path(path).stat().st_size <= 1 << 20
+    after = control.read(path)
+    assert [rule.policy for rule in after.rules] == ["first", "second"]
+    assert after.history[-1].selectors == {"policy": "second"}
+    assert len(after.history) > 500
+    assert after.history[-2].id == f"{699:012}"
+
+
+def test_a_rule_that_does_not_fit_is_refused_and_those_before_stay(path):
+    control.lower(path, "off", {"policy": "first"}, reason="r")
+    before = Path(path).read_text("utf-8")
+    with pytest.raises(AqePilotError, match="control on --rule ID") as refused:
+        control.lower(path, "off", {"job": "j" * (1 << 20)}, reason="r")
+    assert refused.value.problems[0].code == "CONTROL_TOO_LARGE"
+    assert Path(path).read_text("utf-8") == before
+
+
+def test_a_rule_with_a_selector_of_a_newer_version_is_kept_apart(path):
+    """Here it looks like one for everything, and is for one user only."""
+    control.lower(path, "off", {}, reason="r")
+    file = json.loads(Path(path).read_text("utf-8"))
+    file["rules"][0]["user"] = "ann"
+    Path(path).write_text(json.dumps(file), "utf-8")
+    newer = file["rules"][0]["id"]
+    control.lower(path, "shadow", {}, reason="r")
+    assert [rule.mode for rule in control.read(path).rules] == ["off", "shadow"]
+    assert '"user": "ann"' in run("status", "--file", path, "--json")
+    run("on", "--file", path)
+    assert [rule.id for rule in control.read(path).rules] == [newer]
+    assert "off for user=ann" in run("on", "--file", path, ok=False)
+    run("on", "--file", path, "--rule", newer)
+    assert modes(path) == []
+
+
+@pytest.fixture
+def private_umask() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("private_umask")
+def test_drivers_and_writers_of_other_users_can_open_what_is_made(path):
+    control.lower(path, "off", reason="r")
+    assert Path(path).stat().st_mode & 0o777 == 0o644
+    assert Path(path + ".lock").stat().st_mode & 0o666 == 0o666
+    Path(path).chmod(0o664)
+    control.lower(path, "shadow", reason="r")
+    assert Path(path).stat().st_mode & 0o777 == 0o664
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another")
+def test_a_file_keeps_its_owner(path):
+    control.lower(path, "off", reason="r")
+    os.chown(path, 12345, 23456)
+    control.lower(path, "shadow", reason="r")
+    assert (Path(path).stat().st_uid, Path(path).stat().st_gid) == (12345, 23456)
+
+
+def test_a_lock_that_may_only_be_read_is_taken(path, monkeypatch):
+    """Another user made it, under a mask of that user's."""
+    control.lower(path, "off", reason="r")
+    opened = os.open
+
+    def refused(name, flags, *more):
+        if str(name).endswith(".lock") and flags & (os.O_RDWR | os.O_CREAT):
+            raise PermissionError(name)
+        return opened(name, flags, *more)
+
+    monkeypatch.setattr(os, "open", refused)
+    control.lower(path, "shadow", reason="r")
+    assert modes(path) == [("shadow", {})]
+
+
+def test_a_link_to_the_file_stays_one(path, tmp_path):
+    control.lower(path, "off", {"policy": "a"}, reason="r")
+    link = tmp_path / "elsewhere" / "link.json"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    control.lower(str(link), "off", {"policy": "b"}, reason="r")
+    assert link.is_symlink()
+    assert [rule.policy for rule in control.read(path).rules] == ["a", "b"]
+    assert [p.name for p in link.parent.iterdir()] == ["link.json"]
+
+
+def test_a_writer_that_holds_the_lock_for_ever_is_told(path, monkeypatch):
+    monkeypatch.setattr("aqepilot.control.store.LOCK_TRIES_S", 0.05)
+    control.lower(path, "off", reason="r")
+    with Path(path + ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(AqePilotError, match="held by another writer"):
+            control.lower(path, "off", reason="r")

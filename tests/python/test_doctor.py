@@ -2,7 +2,7 @@
 
 import pytest
 
-from aqepilot import AqePilotError, doctor
+from aqepilot import AqePilotError, doctor, probe
 from aqepilot.conf import EXTENSION
 
 LIVE = [
@@ -118,3 +118,37 @@ def test_a_session_that_does_not_start_shows_what_spark_said(tmp_path, monkeypat
         doctor.run(["--master", "nowhere"])
     with pytest.raises(AqePilotError, match="--deploy-mode client"):
         doctor.run(["--deploy-mode", "cluster"])
+
+
+def test_what_a_driver_finds_by_itself_is_what_the_doctor_finds():
+    """The script runs where no package of aqepilot is, and where nobody reads what it prints."""
+    facts = {
+        "spark_version": "4.3.0",
+        "scala": "2.13.18",
+        "is_connect": False,
+        "conf": CONF | {"spark.sql.adaptive.enabled": "false"},
+        "is_class_found": True,
+        "status": [*LIVE, ["problem", "POINT_OFF", None, "why"]],
+        "error": None,
+    }
+    assert probe.findings(facts) == doctor.examine(facts)
+    for status, conf, found, code in (
+        (None, CONF, False, "JAR_MISSING"),
+        (None, {}, False, "EXTENSION_NOT_NAMED"),
+        (None, CONF, True, "EXTENSION_FAILED"),
+    ):
+        wrong = facts | {"status": status, "conf": conf, "is_class_found": found}
+        assert {f.code for f in probe.findings(wrong)} == {f.code for f in doctor.examine(wrong)}
+        assert code in {f.code for f in probe.findings(wrong)}
+
+
+def test_an_answer_is_read_with_the_settings_of_the_job(tmp_path):
+    (tmp_path / "job.conf").write_text("spark.hadoop.fs.a.impl one\nspark.jars.packages g:a:1\n")
+    words = ["--master", "yarn", "--conf", "spark.hadoop.fs.b.impl=two", "--conf=spark.x=1"]
+    words += [f"--properties-file={tmp_path / 'job.conf'}", "--jars", "a.jar"]
+    assert doctor._file_system_settings(words) == {
+        "spark.hadoop.fs.a.impl": "one",
+        "spark.jars.packages": "g:a:1",
+        "spark.jars": "a.jar",
+        "spark.hadoop.fs.b.impl": "two",
+    }

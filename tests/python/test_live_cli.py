@@ -18,6 +18,7 @@ from aqepilot import Policy, conf, jars
 pytestmark = tiers.on("4.3")
 
 POINT = "dynamic_join_selection"
+MOUNT = "fs.viewfs.mounttable.test.link./etc"
 EXTENSION = f"spark.sql.extensions={conf.EXTENSION}"
 TEXT = (
     '-- it\'s "so" ${spark.app.name} \\n = : # !\n'
@@ -228,8 +229,26 @@ def test_doctor_reads_what_a_driver_on_the_cluster_wrote(spark_jar, tmp_path, mo
     silent.write_text(f'#!/bin/sh\nunset SPARK_HOME\nexec {real} "$@" > /dev/null\n')
     silent.chmod(0o755)
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "home"))
-    words = ("--", "--master", "local[1]", "--jars", spark_jar, "--conf", EXTENSION)
-    told = aqepilot_command("doctor", "--json", "--answer-in", tmp_path / "a b", *words)
+    folder = tmp_path / "an answer's"
+    conf = ("--conf", EXTENSION, "--conf", f"spark.hadoop.{MOUNT}={folder.as_uri()}")
+    words = ("--", "--master", "local[1]", "--jars", spark_jar, *conf)
+    told = aqepilot_command("doctor", "--json", "--answer-in", "viewfs://test/etc/a b's", *words)
     assert "LIVE" in {f["code"] for f in json.loads(told.stdout)["findings"]}, told.stderr
+    assert [p.name for p in (folder / "a b's").iterdir()] == []
     told = aqepilot_command("doctor", *words, "--deploy-mode=cluster")
     assert "--answer-in" in told.stderr
+
+
+def test_the_doctors_script_writes_one_json_of_findings(spark_jar, tmp_path):
+    script, told = tmp_path / "doctor_job.py", tmp_path / "it's told.json"
+    assert aqepilot_command("doctor", "--script", script).returncode == 0
+    done = submitting.submit(
+        tmp_path / "job",
+        script.read_text("utf-8"),
+        conf={"spark.sql.extensions": conf.EXTENSION, "spark.aqepilot.polices": "typo"},
+        job_words=[str(told)],
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(told.read_text("utf-8"))
+    codes = {f["code"] for f in found["findings"]}
+    assert (found["is_well"], {"LIVE", "SETTING_UNKNOWN", "NO_POLICY"} <= codes) == (False, True)

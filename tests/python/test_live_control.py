@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import submitting
 import tiers
 from aqepilot import control
+from aqepilot.control.hadoop import HadoopFile
 
 pytestmark = tiers.on("3.5")
 
@@ -216,6 +218,11 @@ def test_the_record_and_the_log_say_so(ran: Ran) -> None:
     assert None in limits
     assert any(limit and limit.endswith(": off for policy=wide: a test") for limit in limits)
     assert "CONTROL_UNREACHABLE" in log
+    read = [e for e in told if e["version"]]
+    assert all(0 <= e["ageMillis"] < 60_000 for e in read)
+    closed = [e for e in events if e["Event"].endswith("AqePilotQueryClosed")]
+    assert closed[0]["controlVersion"] == 1
+    assert all(0 <= e["controlAgeMillis"] < 60_000 for e in closed)
 
 
 START = f"""
@@ -268,3 +275,27 @@ def test_a_file_on_a_hadoop_file_system_is_written_and_read(tmp_path: Path) -> N
     assert sorted(p.name for p in tmp_path.iterdir() if not p.name.endswith(".crc")) == [
         "control.json"
     ]
+
+    def writes(who: str) -> None:
+        for n in range(2):
+            control.lower(path, "off", {"policy": f"{who}{n}"}, reason="at once", conf=conf)
+
+    writers = [threading.Thread(target=writes, args=(who,)) for who in "abc"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    file = control.read(path, conf)
+    assert file.version == 9
+    assert {rule.policy for rule in file.rules} == {"other", "a0", "a1", "b0", "b1", "c0", "c1"}
+
+
+def test_a_scheme_without_an_abstract_file_system_is_written(tmp_path: Path) -> None:
+    """Hadoop has a rename that replaces only there; vendors' schemes often lack it."""
+    file = HadoopFile((tmp_path / "control.json").as_uri(), {})
+    file._conf.unset("fs.AbstractFileSystem.file.impl")
+    for text in ("first", "second"):
+        file.replace(lambda _, text=text: text)
+    assert file.read() == "second"
+    assert (tmp_path / "control.json").read_text() == "second"
+    assert not list(tmp_path.glob("control.json.*"))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
 import submitting
@@ -77,6 +78,7 @@ def ran(
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
+        "spark.log.structuredLogging.enabled": "true",  # of Spark 4
     }
     folder = tmp_path_factory.mktemp("job")
     done = submitting.submit(folder, JOB, conf=conf, env=AIRFLOW)
@@ -136,5 +138,27 @@ def test_the_record_and_the_log_say_so(ran):
         ("another", "scheduled__2026-11-23", 2),
         ("another", "scheduled__2026-11-23", 1),
     }
+    sources = {(e["jobSource"], e["runSource"], e["attemptSource"]) for e in closed}
+    assert sources == {
+        ("AIRFLOW", "AIRFLOW", "AIRFLOW_CTX_TRY_NUMBER"),
+        ("SETTING", "AIRFLOW", "AIRFLOW_CTX_TRY_NUMBER"),
+        ("SETTING", "AIRFLOW", "spark.aqepilot.attempt"),
+    }
     assert "RETRIED_RUN: attempt 2 (AIRFLOW_CTX_TRY_NUMBER)" in log
     assert "RETRIED_RUN: attempt 3 (spark.app.attempt.id)" in log
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4", reason="Spark 3.5 has no structured logs")
+def test_a_structured_log_has_what_a_line_is_about(ran):
+    _, _, log = ran
+    (line,) = [
+        json.loads(line)
+        for line in log.splitlines()
+        if line.startswith("{") and "RETRIED_RUN: attempt 3" in line
+    ]
+    said = {key: line["context"].get(key) for key in ("reason", "job", "run")}
+    assert said == {
+        "reason": "RETRIED_RUN",
+        "job": "daily.sales",
+        "run": "scheduled__2026-11-23",
+    }

@@ -25,7 +25,7 @@ from aqepilot.control.rules import (
     selected,
     shown,
 )
-from aqepilot.control.store import Store, of_path
+from aqepilot.control.store import ReplacedMeanwhileError, Store, of_path
 from aqepilot.errors import AqePilotError, Problem
 
 __all__ = ["SELECTORS", "ControlFile", "Rule", "Write", "lift", "lower", "read"]
@@ -88,7 +88,7 @@ def lower(
         rule = Rule(
             id=write.id, mode=mode, until=until, at=write.at, by=write.by, reason=reason, **own
         )
-        file.rules = [r for r in file.rules if r.selectors != own] + [rule]
+        file.rules = [r for r in file.rules if not r.is_for(own)] + [rule]
         return rule
 
     write = _write(mode, own, reason, by, until)
@@ -126,12 +126,12 @@ def lift(
 
     def change(file: ControlFile, write: Write) -> list[Rule]:
         def is_meant(r: Rule) -> bool:
-            return everything or (r.id == rule if rule else r.selectors == own)
+            return everything or (r.id == rule if rule else r.is_for(own))
 
         lifted = [r for r in file.rules if is_meant(r)]
         if file.rules and not lifted:
             what = f"with the id {rule}" if rule else f"for exactly {shown(own)}"
-            rules = "; ".join(f"{r.id}: {r.mode} for {shown(r.selectors)}" for r in file.rules)
+            rules = "; ".join(f"{r.id}: {r.mode} for {r}" for r in file.rules)
             message = f"there is no rule {what}. There are: {rules}."
             raise AqePilotError(Problem("CONTROL_RULE_UNKNOWN", message, path))
         file.rules = [r for r in file.rules if not is_meant(r)]
@@ -175,9 +175,12 @@ def _written(store: Store, path: str, write: Write, change: Callable[[ControlFil
             changed.append(change(file, write))
             file.version += 1
             file.history = [*file.history, write.at_version(file.version)][-MOST_HISTORY:]
-            return file.text()
+            return file.fitting(path)
 
-        store.replace(replaced)
+        try:
+            store.replace(replaced)
+        except ReplacedMeanwhileError:
+            continue
         time.sleep(store.settles_after_s)
         text = store.read()
         if text is not None and write.id in {w.id for w in ControlFile.parse(text, path).history}:

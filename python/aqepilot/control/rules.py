@@ -6,8 +6,8 @@ The jar reads the same: `ControlFile.scala`, `ControlRule.scala`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Annotated, Literal
+from datetime import datetime, timezone
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -15,7 +15,8 @@ from aqepilot import catalog
 from aqepilot.errors import AqePilotError, Problem, nearest
 
 SELECTORS: dict[str, str] = catalog.control_selectors()
-# The drivers read a file of up to 1 MiB.
+# Drivers read nothing of a file that is larger: `ControlFile.MaxBytes` of the jar.
+MOST_BYTES = 1 << 20
 MOST_HISTORY = 1000
 _MOST_REASON = 500
 
@@ -66,6 +67,21 @@ class Rule(BaseModel):
     def selectors(self) -> dict[str, str]:
         """What it is for, by name."""
         return {name: value for name in SELECTORS if (value := getattr(self, name)) is not None}
+
+    @property
+    def unknown(self) -> dict[str, Any]:
+        """What else it says, which a newer version has written, and may be selectors."""
+        return dict(self.model_extra or {})
+
+    def is_for(self, selectors: Mapping[str, str]) -> bool:
+        """Whether it is for exactly that, as far as this version can tell."""
+        return not self.unknown and self.selectors == selectors
+
+    def __str__(self) -> str:
+        """What it is for, for a person."""
+        more = (f"{name}={value} (not known here)" for name, value in self.unknown.items())
+        known = [shown(self.selectors)] if self.selectors or not self.unknown else []
+        return ", ".join([*known, *more])
 
 
 class Write(BaseModel):
@@ -126,6 +142,26 @@ class ControlFile(BaseModel):
     def text(self) -> str:
         """Returns what stands in the file."""
         return self.model_dump_json(indent=1, exclude_none=True) + "\n"
+
+    def fitting(self, path: str) -> str:
+        """Returns the same, without the oldest writes where it would be too large for drivers.
+
+        Raises:
+            AqePilotError: Its rules and the newest write alone are too large.
+        """
+        while len((text := self.text()).encode()) > MOST_BYTES:
+            if len(self.history) < 2:
+                now = datetime.now(timezone.utc)
+                over = sum(rule.until is not None and rule.until <= now for rule in self.rules)
+                message = (
+                    f"with this write it would have {len(text.encode()):,} bytes, and drivers read "
+                    f"a file of up to {MOST_BYTES:,}. It has {len(self.rules):,} rules, of which "
+                    f"{over:,} are over: take some back with `aqepilot control on --rule ID`, or "
+                    "all with `--all`. Nothing was written."
+                )
+                raise AqePilotError(Problem("CONTROL_TOO_LARGE", message, path))
+            self.history = self.history[max(1, len(self.history) // 20) :]
+        return text
 
 
 def shown(selectors: Mapping[str, str]) -> str:

@@ -97,9 +97,7 @@ def table(file: ControlFile, action: str) -> Table:
         for head in ("Rule", "Mode", "For", "Until", "By", "Since", "Reason"):
             rows.add_column(head)
         for r in file.rules:
-            rows.add_row(
-                r.id, r.mode, shown(r.selectors), _until(r.until, now), r.by, _at(r.at), r.reason
-            )
+            rows.add_row(r.id, r.mode, str(r), _until(r.until, now), r.by, _at(r.at), r.reason)
         return rows
     rows = Table(title=f"The newest {len(file.history)} writes", title_justify="left")
     for head in ("Version", "When", "Who", "What", "For", "Until", "Why"):
@@ -115,7 +113,7 @@ def done(action: str, rules: Sequence[Rule], path: str) -> str:
     """Returns what has happened, in a sentence."""
     if action == "on" and not rules:
         return f"{path} has no rule."
-    what = "; ".join(f"{shown(r.selectors)} ({r.id})" for r in rules)
+    what = "; ".join(f"{r} ({r.id})" for r in rules)
     if action == "on":
         return f"Taken back: {what}. Applications see it when they read {path} again."
     (rule,) = rules

@@ -229,8 +229,19 @@ object Fate {
   val all: Seq[Reason] = Seq(Adopted, RefusedByCost, NoChange, Superseded)
 }
 
-/** Something wrong with the set-up that a person should mend; shown by `aqepilot_status()`. */
-final case class Problem(code: String, message: String)
+/** Something wrong with the set-up that a person should mend; shown by `aqepilot_status()`.
+  *
+  * @param policy
+  *   that it is about, if it is about one
+  * @param point
+  *   the decision point, likewise
+  */
+final case class Problem(
+    code: String,
+    message: String,
+    policy: Option[String] = None,
+    point: Option[String] = None
+)
 
 object Problem {
   val PolicyNotDefined = "POLICY_NOT_DEFINED"
@@ -247,6 +258,7 @@ object Problem {
   val GuardLoosened = "GUARD_LOOSENED"
   val ControlUnreachable = "CONTROL_UNREACHABLE"
   val ExperimentInvalid = "EXPERIMENT_INVALID"
+  val RunIgnored = "RUN_IGNORED"
 
   val meanings: Seq[(String, String)] = Seq(
     PolicyNotDefined -> "spark.aqepilot.policies names a policy that has no text at any point",
@@ -262,6 +274,7 @@ object Problem {
     PointOff -> "a decision point that a policy is for is off, because this Spark lacks what it needs",
     GuardLoosened -> "a session asks for a looser guard rail than was submitted: ignored",
     ControlUnreachable -> "the control file cannot be read: its last good copy holds, or what is set for that",
-    ExperimentInvalid -> "an experiment's settings do not go together: it does not run, and jobs run as its control"
+    ExperimentInvalid -> "an experiment's settings do not go together: it does not run, and jobs run as its control",
+    RunIgnored -> "a session names its job or run where it may not bring policies: ignored"
   )
 }

@@ -36,7 +36,8 @@ final case class AqePilotPolicyLoaded(
     limit: Option[String] = None
 ) extends SparkListenerEvent
 
-/** The control file was read and says something else than before, or cannot be read any more, or can again.
+/** The control file was read and says something else than before, or cannot be read any more, or can again; a reading
+  * that hangs counts as one that cannot.
   *
   * @param path
   *   where the file is, as submitted
@@ -46,6 +47,8 @@ final case class AqePilotPolicyLoaded(
   *   those that hold from now on, for a person
   * @param problem
   *   why the newest copy is not known, if so
+  * @param ageMillis
+  *   since the copy that holds was read, milliseconds; none where there is none
   */
 final case class AqePilotControl(
     schemaVersion: Int,
@@ -53,7 +56,8 @@ final case class AqePilotControl(
     path: String,
     @JsonDeserialize(contentAs = classOf[java.lang.Long]) version: Option[Long],
     rules: Seq[String],
-    problem: Option[String]
+    problem: Option[String],
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) ageMillis: Option[Long] = None
 ) extends SparkListenerEvent
 
 /** A unit of an experiment got its arm, differs from the other arms from now on, or goes on as control.
@@ -175,6 +179,16 @@ final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Opt
   *   as `AqePilotExperiment` has it
   * @param arm
   *   what the unit was assigned
+  * @param jobSource
+  *   what says which job it is: `SETTING`, `OPENLINEAGE`, `AIRFLOW` or `UNKNOWN_RUN`
+  * @param runSource
+  *   the same of the run
+  * @param attemptSource
+  *   the setting or environment variable that says the attempt
+  * @param controlVersion
+  *   of the control file, when the query ended; none without one, or where it was never read
+  * @param controlAgeMillis
+  *   since the control file had been read last, milliseconds
   */
 final case class AqePilotQueryClosed(
     schemaVersion: Int,
@@ -202,5 +216,10 @@ final case class AqePilotQueryClosed(
     @JsonDeserialize(contentAs = classOf[java.lang.Integer]) attempt: Option[Int] = None,
     experiment: Option[String] = None,
     unit: Option[String] = None,
-    arm: Option[String] = None
+    arm: Option[String] = None,
+    jobSource: Option[String] = None,
+    runSource: Option[String] = None,
+    attemptSource: Option[String] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) controlVersion: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) controlAgeMillis: Option[Long] = None
 ) extends SparkListenerEvent

@@ -36,7 +36,7 @@ class ControlSuite extends AnyFunSuite {
 
   /** The modes of sales at both points and of the policy in shadow, in a query. */
   private def modes(rule: String, fingerprint: Option[String] = None): Seq[String] = {
-    val limited = new Limits(rules(text(rule)), "3.5.9").of(set, "daily")
+    val limited = new Limits(rules(text(rule)), "3.5.9").of(set, Set("daily"))
     Seq(SkewJoinPoint -> "sales", JoinSelectionPoint -> "sales", SkewJoinPoint -> "new").map {
       case (point, name) =>
         limited.at(point, fingerprint).find(_.name == name).fold("off")(_.mode.name)
@@ -75,10 +75,13 @@ class ControlSuite extends AnyFunSuite {
 
   test("a policy whose mode is lowered says why, one that is not does not") {
     val limited =
-      new Limits(rules(text("""{"id": "7", "mode": "shadow", "reason": "slow"}""")), "").of(set, "")
+      new Limits(
+        rules(text("""{"id": "7", "mode": "shadow", "reason": "slow"}""")),
+        ""
+      ).of(set, Set())
     assert(limited.policies.map(_.limit) ===
       Seq(Some("control rule 7: shadow: slow"), Some("control rule 7: shadow: slow"), None))
-    assert(new Limits(Nil, "").of(set, "") eq set)
+    assert(new Limits(Nil, "").of(set, Set()) eq set)
   }
 
   test("what is not known in a rule makes it hold for more") {
@@ -111,7 +114,7 @@ class ControlSuite extends AnyFunSuite {
   }
 
   private def mode(control: Control) =
-    control.limits.of(set, "").at(JoinSelectionPoint, None).headOption.fold("off")(_.mode.name)
+    control.limits.of(set, Set()).at(JoinSelectionPoint, None).headOption.fold("off")(_.mode.name)
 
   test("until it is read for the first time, policies may do what is set for that") {
     Seq(Mode.Off -> "off", Mode.Shadow -> "shadow", Mode.Enforce -> "enforce").foreach {
@@ -172,5 +175,74 @@ class ControlSuite extends AnyFunSuite {
     assert(control.problem.exists(_.contains("does not answer")))
     hangs.countDown()
     reader.join()
+  }
+
+  test(
+    "a rule for a job is for those that it was submitted as, and for those that it names itself"
+  ) {
+    val limits = new Limits(rules(text("""{"mode": "off", "job": "daily"}""")), "")
+    def isOff(jobs: String*) =
+      limits.of(set, jobs.toSet).at(JoinSelectionPoint, None).isEmpty
+    assert(isOff("daily") && isOff("daily", "other") && !isOff("other"))
+  }
+
+  private def written(version: Int, rules: String, ids: String*) = {
+    val history = ids.map(id => s"""{"id": "$id"}""").mkString(",")
+    s"""{"format": 1, "version": $version, "rules": [$rules], "history": [$history]}"""
+  }
+
+  test("an old copy that a file system gives later does not replace a newer one, and is told") {
+    val off = """{"mode": "off"}"""
+    val file = new File(() => written(2, off, "a", "b"))
+    val control = file.control()
+    control.refresh()
+    file.text = () => written(1, "", "a")
+    control.refresh()
+    assert(mode(control) === "off" && control.version === Some(2L))
+    assert(control.problem.exists(_.contains("version 1")), control.problem)
+    file.text = () => written(3, "", "a", "b", "c")
+    control.refresh()
+    assert(mode(control) === "enforce" && control.version === Some(3L) && control.problem === None)
+  }
+
+  test("a file that was made anew holds, though it counts from 1 again") {
+    val file = new File(() => written(7, "", "a", "b"))
+    val control = file.control()
+    control.refresh()
+    Seq(written(1, """{"mode": "off"}""", "z"), text("""{"mode": "off"}""")).foreach { other =>
+      file.text = () => other
+      control.refresh()
+      assert(mode(control) === "off" && control.version === Some(1L) && control.problem === None)
+    }
+  }
+
+  Seq[Throwable](new InterruptedException("why"), new OutOfMemoryError("why")).foreach { fault =>
+    test(s"a reading that ends by a ${fault.getClass.getSimpleName} is followed by others") {
+      val file = new File(() => throw fault)
+      val control = file.control()
+      Thread.currentThread().interrupt()
+      control.refresh()
+      assert(!Thread.interrupted())
+      assert(control.problem.exists(_.contains("why")))
+      file.text = () => text("")
+      control.refresh()
+      assert(control.problem === None && mode(control) === "enforce")
+    }
+  }
+
+  test("a reading that hangs is told once by who watches, and once more when it is over") {
+    val hangs = new CountDownLatch(1)
+    val file = new File(() => { hangs.await(); text("") })
+    val control = file.control(refresh = -10000)
+    val reader = new Thread(() => control.refresh())
+    reader.setDaemon(true)
+    reader.start()
+    Thread.sleep(20)
+    (1 to 3).foreach(_ => control.watch())
+    assert(file.told === 1)
+    assert(control.problem.exists(_.contains("does not answer")))
+    hangs.countDown()
+    reader.join()
+    assert(file.told === 2)
   }
 }

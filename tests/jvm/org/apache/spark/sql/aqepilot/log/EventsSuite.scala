@@ -118,5 +118,22 @@ class EventsSuite extends AnyFunSuite {
       fates = Nil,
       error = Some("x")
     ))
+    val more = e.copy(
+      jobSource = Some("AIRFLOW"),
+      runSource = Some("SETTING"),
+      attemptSource = Some("AIRFLOW_CTX_TRY_NUMBER"),
+      controlVersion = Some(7L),
+      controlAgeMillis = Some(20L)
+    )
+    val backToo = readBack(more).asInstanceOf[AqePilotQueryClosed]
+    assert(backToo == more)
+    assert(backToo.controlVersion.get + backToo.controlAgeMillis.get == 27L)
+  }
+
+  test("what a control file says comes back equal") {
+    val e = AqePilotControl(1, large, "p", Some(3L), Seq("r"), None, Some(20L))
+    val back = readBack(e).asInstanceOf[AqePilotControl]
+    assert(back == e)
+    assert(back.ageMillis.get + back.version.get == 23L)
   }
 }

@@ -93,7 +93,8 @@ object AqePilotConf {
     "text",
     None,
     "any",
-    "Name of the job that runs, the same on each day. Unset: what the scheduler says, else spark.app.name.",
+    "Name of the job that runs, the same on each day. Unset: what the scheduler says, else spark.app.name. A session's " +
+      "own counts where spark.aqepilot.session_policies is allow.",
     text
   )
 
@@ -103,7 +104,7 @@ object AqePilotConf {
     None,
     "any",
     "Id of this run of the job, the same when it is tried again. Unset: what the scheduler says, else the " +
-      "application's id.",
+      "application's id. A session's own counts where spark.aqepilot.session_policies is allow.",
     text
   )
 
@@ -424,6 +425,12 @@ object AqePilotConf {
   def getSubmitted(setting: Setting): Option[String] =
     submitted(setting.key).filter(setting.problem(_).isEmpty)
 
+  /** What sessions may do by policies of their own: `deny`, `shadow` or `allow`; any other word is `deny`. */
+  def sessionPolicies: String =
+    submitted(SessionPolicies.key).fold("allow")(_ =>
+      getSubmitted(SessionPolicies).getOrElse("deny")
+    )
+
   def isTrue(value: Option[String]): Boolean = value.contains("true")
 
   /** The submitted value of a setting that has a default. */
@@ -488,6 +495,16 @@ object AqePilotConf {
         val instead = NearestNames.instead(key, settings.map(_.key))
         Some(Problem(Problem.SettingUnknown, s"$key is not a setting$instead"))
     }
-    invalid ++ unknown.distinct
+    val ignored =
+      if (sessionPolicies == "allow") Nil
+      else
+        Seq(Job.key, Run.key).filter(key => ours.get(key).exists(!submitted(key).contains(_))).map {
+          key =>
+            Problem(
+              Problem.RunIgnored,
+              s"$key is the session's own, and ${SessionPolicies.key}=$sessionPolicies: what was submitted holds"
+            )
+        }
+    invalid ++ unknown.distinct ++ ignored
   }
 }

@@ -241,9 +241,7 @@ object PolicySet {
 
   /** The most that a policy may do where sessions may not bring their own, and why. */
   private def ofSessions(policy: NamedPolicy): Option[(Mode, String)] = {
-    val said = AqePilotConf
-      .submitted(AqePilotConf.SessionPolicies.key)
-      .fold("allow")(_ => AqePilotConf.getSubmitted(AqePilotConf.SessionPolicies).getOrElse("deny"))
+    val said = AqePilotConf.sessionPolicies
     def submittedMode(key: String) = AqePilotConf.submitted(key).fold[Mode](Mode.Enforce)(Mode.of)
     if (said == "allow") None
     else {
@@ -265,7 +263,8 @@ object PolicySet {
             Problem.PolicyNotDefined,
             s"${AqePilotConf.Policies.key} names '$name', but none of " +
               DecisionPoints.names.map(AqePilotConf.PolicyPrefix + name + "." + _).mkString(", ") +
-              " is set"
+              " is set",
+            Some(name)
           )
         )
     val badMode =
@@ -275,7 +274,8 @@ object PolicySet {
           Problem(
             Problem.ModeInvalid,
             s"${AqePilotConf.PolicyPrefix}$name.mode: '$mode' is not one of " +
-              s"${Mode.words.mkString(", ")}; it counts as off"
+              s"${Mode.words.mkString(", ")}; it counts as off",
+            Some(name)
           )
         )
     val texts = policies.flatMap(p => p.error.map(p -> _)).map { case (p, e) =>
@@ -286,7 +286,9 @@ object PolicySet {
       Problem(
         Problem.PolicyTextInvalid,
         s"${AqePilotConf.PolicyPrefix}$name.$key" + (if (place.isEmpty) "" else s", $place") +
-          s": ${e.message} The policy is off at ${p.point.name}."
+          s": ${e.message} The policy is off at ${p.point.name}.",
+        Some(name),
+        Some(p.point.name)
       )
     }
     (undefined ++ badMode ++ texts).toSeq

@@ -8,17 +8,29 @@ import io.aqepilot.decision.RunIdentity
 /** Which run of which job this is, and what policies may do when its scheduler tries it again. */
 object Runs {
 
+  /** The session's, whose own job and run count where its policies do; who may not bring a policy shall not switch
+    * one on that was submitted for another job.
+    */
   def of(conf: SQLConf, sc: SparkContext): RunIdentity =
-    known.of(sc).of(conf)(read(_, sc))
+    if (doSessionsCount.of(sc)) known.of(sc).of(conf)(read(_, sc)) else submitted(sc)
 
+  /** As the application was submitted. */
+  def submitted(sc: SparkContext): RunIdentity = ofApplications.of(sc)
+
+  /** All names of the session's job: a session that names one is still of the job that was submitted. */
+  def jobs(conf: SQLConf, sc: SparkContext): Set[String] =
+    Set(submitted(sc).job.value, of(conf, sc).job.value)
+
+  private val doSessionsCount = new PerApplication(_ => AqePilotConf.sessionPolicies == "allow")
   private val known = new PerApplication(_ => new BySettings[RunIdentity])
+  private val ofApplications = new PerApplication(sc => identity(sc, sc.conf.getOption))
 
-  private def read(conf: SQLConf, sc: SparkContext) = RunIdentity.of(
-    key => Option(conf.getConfString(key, null)).orElse(sc.conf.getOption(key)),
-    environment,
-    sc.appName,
-    sc.applicationId
-  )
+  private def read(conf: SQLConf, sc: SparkContext) =
+    identity(sc, key => Option(conf.getConfString(key, null)).orElse(sc.conf.getOption(key)))
+      .copy(attempt = submitted(sc).attempt)
+
+  private def identity(sc: SparkContext, setting: String => Option[String]) =
+    RunIdentity.of(setting, environment, sc.appName, sc.applicationId)
 
   private def environment(name: String): Option[String] = Option(System.getenv(name))
 
@@ -29,8 +41,7 @@ object Runs {
 
   private val limits = new PerApplication[Option[(Mode, String)]](sc => {
     val mode = Mode.of(AqePilotConf.inForce(AqePilotConf.OnRetry))
-    RunIdentity
-      .attempt(sc.conf.getOption, environment)
+    submitted(sc).attempt
       .filter(found => RunIdentity.isRetry(found) && mode != Mode.Enforce)
       .map { found =>
         val why =

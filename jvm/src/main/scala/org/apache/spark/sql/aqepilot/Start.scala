@@ -52,10 +52,10 @@ object Start {
     val experiment = Experiments.of(sc).toSeq.flatMap(_.definition.problems)
     val problems =
       Health.problems(set) ++ AqePilotConf.problems(submitted) ++ set.problems ++ experiment
-    problems.foreach(p => FailOpen.warnOnce(s"${p.code}: ${p.message}"))
+    problems.foreach(FailOpen.problem)
     PolicyNews.warn(set)
     if (set.policies.nonEmpty)
-      Runs.limit(sc).foreach { case (_, why) => FailOpen.warnOnce(s"RETRIED_RUN: $why") }
+      Runs.limit(sc).foreach { case (_, why) => FailOpen.retried(why) }
     DecisionLog.get(sc)
     FailOpen("experiment", ())(if (Health.isRightJar) Experiments.begin(sc))
     if (set.policies.exists(_.isLive)) {

@@ -2,10 +2,8 @@ package org.apache.spark.sql.aqepilot.control
 
 import java.io.ByteArrayOutputStream
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.concurrent.{CountDownLatch, TimeUnit}
+import java.util.concurrent.{CountDownLatch, ExecutorService, TimeUnit}
 import java.util.concurrent.atomic.AtomicBoolean
-
-import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkContext
@@ -29,7 +27,7 @@ import io.aqepilot.log.{AqePilotControl, EventSchema}
   *
   * A thread of its own reads it, at the start and then every `spark.aqepilot.control.refresh`; no query waits for it.
   * While it cannot be read the last good copy holds, and `spark.aqepilot.control.unreachable` as long as there was
-  * none. A reading that hangs shows in [[age]].
+  * none. A reading that hangs is told by another thread, which only watches.
   *
   * @param read
   *   gives the file's text
@@ -41,15 +39,19 @@ final class Control(
     unreachable: Mode,
     spark: String,
     changed: Control => Unit
-) {
+) extends AutoCloseable {
   import Control._
 
   @volatile private var good: Option[ControlFile] = None
   @volatile private var readAt: Option[Long] = None
   @volatile private var wrong: Option[String] = Some("it has not been read yet")
   @volatile private var inForce: Limits = unread
+  // When a reading ended last, whatever came of it.
+  @volatile private var endedAt = System.nanoTime()
+  @volatile private var threads: Option[ExecutorService] = None
   private val first = new CountDownLatch(1)
   private val hasBegun = new AtomicBoolean
+  private val isSilentTold = new AtomicBoolean
 
   def limits: Limits = inForce
 
@@ -57,13 +59,20 @@ final class Control(
   def version: Option[Long] = good.map(_.version)
 
   /** Since it was read last, in milliseconds; none if it never was. */
-  def age: Option[Long] = readAt.map(at => (System.nanoTime() - at) / 1000000)
+  def age: Option[Long] = readAt.map(millisSince)
 
   /** Why the newest copy is not known, if so. */
   def problem: Option[String] =
-    wrong.orElse(age.filter(_ > 3 * refreshMillis + SlowReadMillis).map { millis =>
-      s"it was read last ${millis / 1000} s ago: its file system does not answer"
-    })
+    silentMillis.map { millis =>
+      s"its file system does not answer since ${millis / 1000} s" +
+        age.fold("; it was never read")(at => s"; it was read last ${at / 1000} s ago")
+    }.orElse(wrong)
+
+  /** Since when a reading hangs, if one does. */
+  private def silentMillis: Option[Long] =
+    Some(millisSince(endedAt)).filter(_ > 3 * refreshMillis + SlowReadMillis)
+
+  private def millisSince(nanos: Long) = (System.nanoTime() - nanos) / 1000000
 
   def problems: Seq[Problem] = problem.toSeq.map { what =>
     val instead = good.fold(s"${AqePilotConf.ControlUnreachable.key}=${unreachable.name} holds") {
@@ -72,14 +81,13 @@ final class Control(
     Problem(Problem.ControlUnreachable, s"${AqePilotConf.Control.key} ($path): $what; $instead")
   }
 
-  /** Reads it once. Throws nothing. */
+  /** Reads it once. Throws nothing: whatever ends a reading, an interrupt included, must not end all later ones. */
   def refresh(): Unit = {
     val before = (wrong, inForce.rules)
     val found =
-      try ControlFile.parse(read())
-      catch {
-        case e @ (NonFatal(_) | _: LinkageError) => Left(FailOpen.short(e))
-      }
+      try ControlFile.parse(read()).flatMap(newest)
+      catch { case e: Throwable => Left(FailOpen.short(e)) }
+      finally Thread.interrupted()
     found match {
       case Right(file) =>
         good = Some(file)
@@ -87,13 +95,34 @@ final class Control(
         wrong = None
       case Left(what) => wrong = Some(what)
     }
+    endedAt = System.nanoTime()
     val rules = good.map(_.rules.filter(_.holds(System.currentTimeMillis())))
     inForce = rules.fold(unread) { now =>
       if (now == inForce.rules) inForce else new Limits(now, spark)
     }
     first.countDown()
-    if (before != ((wrong, inForce.rules))) changed(this)
+    if (before != ((wrong, inForce.rules)) || isSilentTold.getAndSet(false)) changed(this)
   }
+
+  /** A cache of a file system, or a replica of an object, may give again what was read before. */
+  private def newest(file: ControlFile): Either[String, ControlFile] =
+    good.filter(file.isBefore) match {
+      case Some(newer) =>
+        Left(
+          s"its version ${file.version} was read after version ${newer.version}: an old copy, of a cache or a " +
+            "replica; if it was put back by hand, write it once by `aqepilot control`"
+        )
+      case None => Right(file)
+    }
+
+  /** Tells once that a reading hangs, which its own thread cannot. */
+  def watch(): Unit =
+    if (silentMillis.isDefined && isSilentTold.compareAndSet(false, true)) changed(this)
+
+  private def follow(by: ExecutorService): Unit = threads = Some(by)
+
+  /** Ends the reading, one that hangs included. */
+  override def close(): Unit = threads.foreach(_.shutdownNow())
 
   /** Waits until it was read for the first time, or could not be. */
   def await(millis: Long): Unit = first.await(millis, TimeUnit.MILLISECONDS)
@@ -125,15 +154,31 @@ object Control {
       sc.version,
       tell(sc, _)
     )
-    val thread = ThreadUtils.newDaemonSingleThreadScheduledExecutor("aqepilot-control")
-    val reads: Runnable = () =>
-      FailOpen("control", ()) {
-        Sessions.forget()
-        if (sc.isStopped) thread.shutdown() else control.refresh()
+    if (!sc.isStopped) {
+      val threads = ThreadUtils.newDaemonThreadPoolScheduledExecutor("aqepilot-control", 2)
+      control.follow(threads)
+      def always(delay: Long)(work: => Unit) = {
+        val run: Runnable = () => if (sc.isStopped) threads.shutdownNow() else kept(work)
+        threads.scheduleWithFixedDelay(run, delay, refresh, TimeUnit.MILLISECONDS)
       }
-    thread.scheduleWithFixedDelay(reads, 0, refresh, TimeUnit.MILLISECONDS)
+      always(0)(control.refresh())
+      always(refresh)(control.watch())
+    }
     control
   }
+
+  /** Runs what an executor would never run again if it threw. */
+  private def kept(work: => Unit): Unit =
+    try
+      FailOpen("control", ()) {
+        Sessions.forget()
+        work
+      }
+    catch {
+      case e: Throwable =>
+        Thread.interrupted()
+        FailOpen.warnOnce(s"control: ${FailOpen.short(e)}")
+    }
 
   /** When a session starts; the application's first waits for the first reading. */
   def begin(sc: SparkContext): Unit =
@@ -149,13 +194,14 @@ object Control {
   def limited(set: PolicySet, conf: SQLConf): PolicySet =
     FailOpen("control", PolicySet.empty) {
       SparkContext.getActive.flatMap(sc => of(sc).map(_ -> sc)).fold(set) { case (control, sc) =>
-        control.limits.of(set, Runs.of(conf, sc).job.value)
+        control.limits.of(set, Runs.jobs(conf, sc))
       }
     }
 
-  private def tell(sc: SparkContext, control: Control): Unit = {
+  private def tell(sc: SparkContext, control: Control): Unit = if (!sc.isStopped) {
     val rules = control.limits.rules.map(_.toString)
-    control.problems.foreach(p => FailOpen.warnOnce(s"${p.code}: ${p.message}"))
+    // Each time: an outage may be told in the words of one before.
+    control.problems.foreach(FailOpen.arisen)
     FailOpen.info(
       s"control file ${control.path}, version ${control.version.getOrElse("unknown")}: " +
         (if (rules.isEmpty) "no rule" else rules.mkString("; "))
@@ -167,7 +213,8 @@ object Control {
         control.path,
         control.version,
         rules,
-        control.problem
+        control.problem,
+        control.age
       )
     )
   }

@@ -13,8 +13,17 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
   *
   * @param version
   *   counts its writes
+  * @param writes
+  *   ids of the newest writes, the newest last
   */
-final case class ControlFile(version: Long, rules: Seq[ControlRule])
+final case class ControlFile(version: Long, rules: Seq[ControlRule], writes: Seq[String] = Nil) {
+
+  /** Whether it is what `other` was before somebody wrote it. A file that was made anew also counts from 1, but has
+    * other writes.
+    */
+  def isBefore(other: ControlFile): Boolean =
+    version < other.version && writes.lastOption.exists(other.writes.contains)
+}
 
 object ControlFile {
 
@@ -37,7 +46,14 @@ object ControlFile {
       else if (root.path("format").asInt != Format) Left(s"its format is not $Format")
       else if (!root.path("rules").isArray) Left("it has no array `rules`")
       else if (!elements(root.path("rules")).forall(_.isObject)) Left("a rule is no JSON object")
-      else Right(ControlFile(root.path("version").asLong, elements(root.path("rules")).map(rule)))
+      else
+        Right(
+          ControlFile(
+            root.path("version").asLong,
+            elements(root.path("rules")).map(rule),
+            elements(root.path("history")).flatMap(ControlFile.text(_, "id"))
+          )
+        )
     } catch {
       case NonFatal(e) =>
         Left(s"it is no JSON: ${String.valueOf(e.getMessage).takeWhile(_ != '\n')}")

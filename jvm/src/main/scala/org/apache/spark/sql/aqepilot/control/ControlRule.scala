@@ -24,15 +24,22 @@ final case class ControlRule(
   /** Whether it is for one query only. */
   def isForQuery: Boolean = selectors.contains(Fingerprint)
 
-  /** @param fingerprint
+  /** @param jobs
+    *   all names that the job has: it is for it by any of them
+    * @param fingerprint
     *   of the query; none where it is not known, and then it is for it
     */
-  def isFor(policy: NamedPolicy, job: String, spark: String, fingerprint: Option[String]): Boolean =
+  def isFor(
+      policy: NamedPolicy,
+      jobs: Set[String],
+      spark: String,
+      fingerprint: Option[String]
+  ): Boolean =
     selectors.forall {
       case (Policy, name)       => name == policy.name
       case (Revision, revision) => revision == policy.revision
       case (Point, point)       => point == policy.point.name
-      case (Job, name)          => name == job
+      case (Job, name)          => jobs.contains(name)
       case (Spark, version)     =>
         spark == version || spark.startsWith(version + ".") || spark.startsWith(version + "-")
       case (Fingerprint, own) => fingerprint.forall(_ == own)
@@ -62,7 +69,7 @@ object ControlRule {
     Policy -> "the policy's name",
     Point -> "the decision point",
     Revision -> "the policy's revision, 12 hexadecimal digits, as the record and aqepilot_status() have it",
-    Job -> "query.job",
+    Job -> "query.job, or the job that the application was submitted as",
     Fingerprint -> "query.fingerprint; it also holds where the fingerprint is not known, as in df.rdd",
     Spark -> "Spark's version, or its beginning: 3.5, 3.5.9"
   )

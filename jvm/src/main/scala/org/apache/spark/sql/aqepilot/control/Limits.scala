@@ -6,36 +6,40 @@ import org.apache.spark.sql.aqepilot.{Mode, NamedPolicy, PolicySet, Recent}
 final class Limits(val rules: Seq[ControlRule], spark: String) {
 
   private val (ofQueries, ofAll) = rules.partition(_.isForQuery)
-  private val known = Recent.map[(PolicySet, String), PolicySet](Limits.MaxSets)
+  private val known = Recent.map[(PolicySet, Set[String]), PolicySet](Limits.MaxSets)
 
-  /** The same policies with what rules leave of their modes, but for rules on single queries. */
-  def of(set: PolicySet, job: => String): PolicySet =
+  /** The same policies with what rules leave of their modes, but for rules on single queries.
+    *
+    * @param jobs
+    *   all names that the job has
+    */
+  def of(set: PolicySet, jobs: => Set[String]): PolicySet =
     if (rules.isEmpty || set.policies.isEmpty) set
     else {
-      val name = job
+      val names = jobs
       known.computeIfAbsent(
-        (set, name),
+        (set, names),
         _ => {
-          val lowered = set.policies.map(lower(_, name, None, ofAll))
+          val lowered = set.policies.map(lower(_, names, None, ofAll))
           new PolicySet(
             lowered,
             set.problems,
-            if (ofQueries.isEmpty) None else Some(ofQuery(name, _, _))
+            if (ofQueries.isEmpty) None else Some(ofQuery(names, _, _))
           )
         }
       )
     }
 
-  private def ofQuery(job: String, policy: NamedPolicy, fingerprint: Option[String]) =
-    lower(policy, job, fingerprint, ofQueries)
+  private def ofQuery(jobs: Set[String], policy: NamedPolicy, fingerprint: Option[String]) =
+    lower(policy, jobs, fingerprint, ofQueries)
 
   private def lower(
       policy: NamedPolicy,
-      job: String,
+      jobs: Set[String],
       fingerprint: Option[String],
       rules: Seq[ControlRule]
   ): NamedPolicy = {
-    val own = rules.filter(_.isFor(policy, job, spark, fingerprint))
+    val own = rules.filter(_.isFor(policy, jobs, spark, fingerprint))
     if (own.isEmpty) policy
     else {
       val least = own.minBy(_.mode.rank)

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.log
 
+import java.lang.ref.WeakReference
 import java.util.{Collections, LinkedHashMap, Map}
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicLong
@@ -9,6 +10,7 @@ import io.aqepilot.log._
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen, Runs}
+import org.apache.spark.sql.aqepilot.control.Control
 import org.apache.spark.sql.aqepilot.experiment.Experiments
 import org.apache.spark.sql.aqepilot.log.QueryRecorder.Barrier
 import org.apache.spark.sql.execution.SparkPlan
@@ -26,6 +28,7 @@ import org.apache.spark.sql.internal.SQLConf
 final class DecisionLog private (sc: SparkContext) {
   import DecisionLog._
 
+  private def context = sc
   private val source = new DecisionSource
   private val failOpen = new FailOpen(source.failed)
   private val ids = new AtomicLong
@@ -45,6 +48,7 @@ final class DecisionLog private (sc: SparkContext) {
       later,
       droppedEvents,
       conf => Some(Runs.of(conf.getOrElse(new SQLConf), sc)),
+      () => Control.of(sc),
       Experiments.ended(sc, _, _, _),
       failOpen
     )
@@ -173,22 +177,23 @@ final class DecisionLog private (sc: SparkContext) {
 object DecisionLog {
   val RingBytesKey = "spark.aqepilot.decisions.ring_bytes"
   val DefaultRingBytes: Long = 16L * 1024 * 1024
-  private[log] val Queue = "aqepilot"
+  private[aqepilot] val Queue = "aqepilot"
   private val MaxFactsLogged = 10000
 
-  private var current: Option[(SparkContext, DecisionLog)] = None
+  // Its SparkContext's listener bus and metrics hold it, and it ends with them.
+  private var current = new WeakReference[DecisionLog](null)
   @volatile private[log] var fateReader: FateReader = NoFates
 
   /** The log of this driver, made on first use: call it before the first query with a policy runs,
     * so that the query's figures are complete.
     */
   def get(sc: SparkContext): DecisionLog = synchronized {
-    current match {
-      case Some((`sc`, log)) => log
-      case _                 =>
-        val log = new DecisionLog(sc)
-        current = Some((sc, log))
-        log
+    val known = current.get
+    if (known != null && (known.context eq sc)) known
+    else {
+      val log = new DecisionLog(sc)
+      current = new WeakReference(log)
+      log
     }
   }
 

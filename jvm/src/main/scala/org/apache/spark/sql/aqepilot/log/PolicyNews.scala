@@ -31,8 +31,7 @@ object PolicyNews {
   }
 
   /** One line in the driver's log for each problem. */
-  def warn(set: PolicySet): Unit =
-    set.problems.foreach(p => FailOpen.warnOnce(s"${p.code}: ${p.message}"))
+  def warn(set: PolicySet): Unit = set.problems.foreach(FailOpen.problem)
 
   private def event(session: Sessions.Classic, p: NamedPolicy) = AqePilotPolicyLoaded(
     schemaVersion = EventSchema.Version,

@@ -11,6 +11,7 @@ import io.aqepilot.log._
 import org.apache.spark.{Success, TaskCommitDenied, TaskKilled}
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.aqepilot.FailOpen
+import org.apache.spark.sql.aqepilot.control.Control
 import org.apache.spark.sql.aqepilot.experiment.Assigned
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{
@@ -30,6 +31,7 @@ final private[log] class QueryRecorder(
     decisionsInHand: Later,
     droppedEvents: => Long,
     run: Option[SQLConf] => Option[RunIdentity],
+    control: () => Option[Control],
     unitOf: (SQLConf, Option[String], Option[String]) => Option[Assigned],
     failOpen: FailOpen
 ) extends SparkListener {
@@ -147,6 +149,7 @@ final private[log] class QueryRecorder(
     val its = failOpen("run", Option.empty[RunIdentity]) {
       run(Option(end.qe).map(_.sparkSession.sessionState.conf))
     }
+    val controlFile = failOpen("control", Option.empty[Control])(control())
     post(
       AqePilotQueryClosed(
         schemaVersion = EventSchema.Version,
@@ -174,7 +177,12 @@ final private[log] class QueryRecorder(
         attempt = its.flatMap(_.attempt).map(_.value),
         experiment = unit.map(_.of.experiment.name),
         unit = unit.map(_.unit),
-        arm = unit.map(_.arm.name)
+        arm = unit.map(_.arm.name),
+        jobSource = its.map(_.job.source),
+        runSource = its.map(_.run.source),
+        attemptSource = its.flatMap(_.attempt).map(_.source),
+        controlVersion = controlFile.flatMap(_.version),
+        controlAgeMillis = controlFile.flatMap(_.age)
       )
     )
   }

@@ -1,0 +1,155 @@
+"""A control file on a file system that Spark reaches by Hadoop's classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from aqepilot.control.locked import LockedFile
+from aqepilot.control.store import failed
+from aqepilot.errors import AqePilotError, Problem
+
+# A store of objects: a write is there whole when it is closed, a rename is a copy, and two writers
+# may create one object.
+_OBJECTS = {"s3", "s3a", "s3n", "gs", "oss", "obs", "cosn", "swift"}
+_OBJECT_SETTLES_S = 3.0
+
+
+class HadoopFile(LockedFile):
+    """A file on a Hadoop file system, by Spark's own classes in a JVM without a Spark context."""
+
+    settles_after_s = 1.0
+    created_after_s = 0.0
+
+    def __init__(self, uri: str, conf: Mapping[str, str]) -> None:
+        self._uri = uri
+        self._is_object = urlsplit(uri).scheme in _OBJECTS
+        if self._is_object:
+            self.settles_after_s = self.created_after_s = _OBJECT_SETTLES_S
+        self._jvm = _jvm(tuple(sorted(conf.items())))
+        spark = self._jvm.org.apache.spark.deploy.SparkHadoopUtil.get().conf()
+        self._conf = self._jvm.org.apache.hadoop.conf.Configuration(spark)
+        # A JVM that runs already was started with other settings.
+        for key, value in conf.items():
+            self._conf.set(key.removeprefix("spark.hadoop."), value)
+        self._path = self._jvm.org.apache.hadoop.fs.Path(uri)
+        with self._telling("reached"):
+            self._fs = self._path.getFileSystem(self._conf)
+
+    def _text(self, suffix: str) -> str | None:
+        with self._telling("read"):
+            try:
+                stream = self._fs.open(self._beside(suffix))
+            except Exception as error:
+                if _is(error, "FileNotFound", "NoSuchFile"):
+                    return None
+                raise
+            try:
+                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            finally:
+                stream.close()
+
+    def _create(self, suffix: str, text: str) -> bool:
+        path = self._beside(suffix)
+        with self._telling("written"):
+            try:
+                self._write(path, text, overwrite=False)
+            except Exception as error:
+                # A file system need not say by the exception's class that the file is there.
+                if _is(error, "AlreadyExists") or self._fs.exists(path):
+                    return False
+                raise
+        return True
+
+    def _delete(self, suffix: str) -> None:
+        with self._telling("written"):
+            self._fs.delete(self._beside(suffix), False)
+
+    def _modified_s(self, suffix: str) -> float | None:
+        with self._telling("read"):
+            try:
+                status = self._fs.getFileStatus(self._beside(suffix))
+            except Exception as error:
+                if _is(error, "FileNotFound", "NoSuchFile"):
+                    return None
+                raise
+            return float(status.getModificationTime()) / 1000
+
+    def _put(self, text: str, check: Callable[[], None]) -> None:
+        with self._telling("written"):
+            if self._is_object:
+                check()
+                self._write(self._path, text, overwrite=True)
+                return
+            written = self._beside(f".{uuid4().hex}")
+            self._write(written, text, overwrite=False)
+            try:
+                check()
+                try:
+                    self._rename(written)
+                except Exception as error:
+                    if not _is(error, "UnsupportedFileSystem"):
+                        raise
+                    # No AbstractFileSystem is known for the scheme, and FileSystem's own rename
+                    # need not replace a file.
+                    self._write(self._path, text, overwrite=True)
+            finally:
+                self._fs.delete(written, False)
+
+    def _rename(self, written: Any) -> None:
+        rename = self._jvm.org.apache.hadoop.fs.Options.Rename
+        options = self._jvm.java.lang.reflect.Array.newInstance(rename.OVERWRITE.getClass(), 1)
+        options[0] = rename.OVERWRITE
+        files = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
+            self._path.toUri(), self._conf
+        )
+        files.rename(written, self._path, options)
+
+    def _beside(self, suffix: str) -> Any:
+        return self._path.suffix(suffix)
+
+    def _write(self, path: Any, text: str, *, overwrite: bool) -> None:
+        stream = self._fs.create(path, overwrite)
+        try:
+            stream.write(text.encode())
+        finally:
+            stream.close()
+
+    @contextmanager
+    def _telling(self, what: str) -> Iterator[None]:
+        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+
+        try:
+            yield
+        except Py4JJavaError as error:
+            raise failed(what, self._uri, error.java_exception.toString()) from error
+
+
+def _is(error: Exception, *names: str) -> bool:
+    """Whether it comes from the JVM and its class is named so."""
+    thrown = getattr(error, "java_exception", None)
+    return thrown is not None and any(n in str(thrown.getClass().getName()) for n in names)
+
+
+@cache
+def _jvm(conf: tuple[tuple[str, str], ...]) -> Any:
+    """A JVM with Spark's classes and settings, as spark-submit would give them to a driver."""
+    try:
+        from pyspark import SparkConf, SparkContext
+        from pyspark.java_gateway import launch_gateway
+    except ImportError:
+        message = (
+            "a control file on a Hadoop file system is reached by Spark's classes, and this "
+            "Python has no pyspark: pip install pyspark, or give a path of this machine."
+        )
+        raise AqePilotError(Problem("PYSPARK_MISSING", message)) from None
+    if SparkContext._gateway is not None:
+        return SparkContext._gateway.jvm
+    settings = SparkConf(loadDefaults=False)
+    for key, value in conf:
+        settings.set(key, value)
+    return launch_gateway(settings).jvm  # type: ignore[no-untyped-call]

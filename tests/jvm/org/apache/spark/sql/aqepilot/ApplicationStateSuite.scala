@@ -1,0 +1,165 @@
+package org.apache.spark.sql.aqepilot
+
+import java.lang.ref.WeakReference
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.Files
+import java.util.concurrent.ConcurrentLinkedQueue
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.aqepilot.control.Control
+import org.apache.spark.sql.aqepilot.log.DecisionLog
+
+import io.aqepilot.AqePilotExtension
+import org.apache.logging.log4j.LogManager
+import org.apache.logging.log4j.core.{LogEvent, Logger}
+import org.apache.logging.log4j.core.appender.AbstractAppender
+import org.scalatest.funsuite.AnyFunSuite
+
+/** One JVM may have one SparkContext after the other: what belongs to one ends with it. */
+class ApplicationStateSuite extends AnyFunSuite {
+
+  private val folder = Files.createTempDirectory("aqepilot-application")
+  private val file = folder.resolve("control.json")
+
+  private def write(rules: String): Unit =
+    Files.write(file, s"""{"format": 1, "version": 1, "rules": [$rules]}""".getBytes(UTF_8))
+
+  private def withSpark[T](settings: (String, String)*)(body: SparkSession => T): T = {
+    val builder = SparkSession
+      .builder()
+      .master("local[1]")
+      .config("spark.sql.extensions", classOf[AqePilotExtension].getName)
+      .config("spark.ui.enabled", "false")
+      .config("spark.aqepilot.control", file.toString)
+      .config("spark.aqepilot.policies", "daily")
+      .config("spark.aqepilot.policy.daily.shuffle_partitions", "3")
+      .config("spark.aqepilot.policy.daily.when", "query.job = 'daily'")
+    val spark = settings.foldLeft(builder) { case (b, (key, value)) => b.config(key, value) }
+      .getOrCreate()
+    try body(spark)
+    finally spark.stop()
+  }
+
+  private def partitions(spark: SparkSession): Int = {
+    val grouped = spark.range(0, 100, 1, 2).groupBy("id").count().groupBy("count").count()
+    grouped.collect()
+    """hashpartitioning\(count#\d+L?, (\d+)"""
+      .r
+      .findFirstMatchIn(grouped.queryExecution.executedPlan.toString)
+      .get
+      .group(1)
+      .toInt
+  }
+
+  /** Lines with what structured logs have beside them. */
+  private def logged(body: => Unit): Seq[(String, Map[String, String])] = {
+    val lines = new ConcurrentLinkedQueue[(String, Map[String, String])]
+    val appender = new AbstractAppender("kept", null, null, true, Array.empty) {
+      override def append(e: LogEvent): Unit =
+        lines.add((e.getMessage.getFormattedMessage, e.getContextData.toMap.asScala.toMap))
+    }
+    appender.start()
+    val logger = LogManager.getRootLogger.asInstanceOf[Logger]
+    logger.addAppender(appender)
+    try body
+    finally logger.removeAppender(appender)
+    lines.asScala.toSeq.filter(_._1.contains("aqepilot"))
+  }
+
+  private def own(entry: (String, String)) =
+    Set("policy", "point", "reason", "job", "run").contains(entry._1)
+
+  test("what is wrong is logged once in each application, and once in each outage") {
+    write("")
+    val settings = Seq(
+      "spark.aqepilot.attempt" -> "2",
+      "spark.aqepilot.job" -> "nightly",
+      "spark.aqepilot.run" -> "of today",
+      "spark.aqepilot.policy.daily.skew_join" -> "nothing"
+    )
+    def once() = logged {
+      withSpark(settings: _*) { spark =>
+        spark.newSession().sql("SELECT * FROM aqepilot_status()").collect()
+        val control = Control.of(spark.sparkContext).get
+        (1 to 2).foreach { _ =>
+          Files.delete(file)
+          control.refresh()
+          write("")
+          control.refresh()
+        }
+      }
+    }
+    (1 to 2).foreach { _ =>
+      val lines = once()
+      def times(word: String) = lines.count(_._1.contains(word))
+      assert(times("RETRIED_RUN") === 1, lines)
+      assert(times("POLICY_TEXT_INVALID") === 1, lines)
+      assert(times("CONTROL_UNREACHABLE") === 2, lines)
+      def beside(word: String) =
+        lines.collectFirst { case (line, context) if line.contains(word) => context }.get
+      val run = Map("job" -> "nightly", "run" -> "of today")
+      assert(beside("RETRIED_RUN").filter(own) === run + ("reason" -> "RETRIED_RUN"))
+      assert(beside("POLICY_TEXT_INVALID").filter(own) === run ++
+        Map("reason" -> "POLICY_TEXT_INVALID", "policy" -> "daily", "point" -> "skew_join"))
+      assert(
+        beside("CONTROL_UNREACHABLE").filter(own) === run + ("reason" -> "CONTROL_UNREACHABLE")
+      )
+    }
+  }
+
+  test("a stopped SparkContext is held by nothing of ours") {
+    write("""{"mode": "shadow", "policy": "other"}""")
+    // No query: Spark's own pools of threads hold the session of the first that they ran for.
+    def stopped(): WeakReference[SparkContext] = withSpark() { spark =>
+      val sc = spark.sparkContext
+      assert(Control.of(sc).get.limits.rules.size === 1)
+      assert(Runs.jobs(spark.sessionState.conf, sc) === Set(sc.appName))
+      assert(DecisionLog.getActive.isDefined)
+      new WeakReference(sc)
+    }
+    val context = stopped()
+    SparkSession.clearActiveSession()
+    SparkSession.clearDefaultSession()
+    val end = System.nanoTime() + 10000000000L
+    while (context.get != null && System.nanoTime() < end) {
+      System.gc()
+      Thread.sleep(50)
+    }
+    assert(context.get == null)
+    assert(!Thread.getAllStackTraces.keySet.toArray.exists(_.toString.contains("aqepilot-control")))
+  }
+
+  test("a session names its job where sessions may decide, and evades no rule by that") {
+    write("")
+    withSpark("spark.aqepilot.job" -> "nightly") { spark =>
+      assert(partitions(spark) === 200)
+      spark.conf.set("spark.aqepilot.job", "daily")
+      assert(partitions(spark) === 3)
+      write("""{"mode": "off", "job": "nightly"}""")
+      Control.of(spark.sparkContext).get.refresh()
+      assert(partitions(spark) === 200)
+    }
+  }
+
+  Seq("shadow", "deny").foreach { word =>
+    test(s"with session_policies=$word a session's own job and run do not count, which is told") {
+      write("")
+      withSpark("spark.aqepilot.job" -> "nightly", "spark.aqepilot.session_policies" -> word) {
+        spark =>
+          spark.conf.set("spark.aqepilot.job", "daily")
+          spark.conf.set("spark.aqepilot.run", "another")
+          spark.conf.set("spark.openlineage.parentJobName", "daily")
+          assert(partitions(spark) === 200)
+          val status =
+            spark.sql("SELECT kind, name, value, detail FROM aqepilot_status()").collect()
+          def rows(kind: String) = status.filter(_.getString(0) == kind)
+          assert(rows("run").map(_.getString(2)).toSeq.take(2) ===
+            Seq("nightly", spark.sparkContext.applicationId))
+          assert(rows("problem").map(_.getString(1)).toSeq === Seq("RUN_IGNORED", "RUN_IGNORED"))
+      }
+    }
+  }
+}
