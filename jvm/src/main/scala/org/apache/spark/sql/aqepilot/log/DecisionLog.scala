@@ -43,7 +43,7 @@ final class DecisionLog private (sc: SparkContext) {
       later,
       droppedEvents,
       conf => Some(Runs.of(conf.getOrElse(new SQLConf), sc)),
-      Experiments.ended(sc, _, _, _),
+      Experiments.ended(sc, _, _, _, _),
       failOpen
     )
 
