@@ -731,7 +731,9 @@ def analyse_experiment(
 
     prices = Prices.from_file(prices_file) if prices_file else None
     conf = dict(_setting(text) for text in settings)
-    with local_session(master, "aqepilot experiment analyse", conf) as spark:
+    # On one machine most of Spark's 200 tasks a shuffle would have nothing to do.
+    few = {"spark.sql.shuffle.partitions": "16"} if master.startswith("local") else {}
+    with local_session(master, "aqepilot experiment analyse", few | conf) as spark:
         log = read_log(spark, logs)
         with _console().status("Reading event logs ..."), history.kept(log) as once:
             of, runs = history.runs_in(once, name, arm=arm, abandoned_after_hours=hours)
