@@ -60,10 +60,12 @@ def main() -> None:
             if name in (options.only or CASES)
         }
     if "experiments" in options.part:
-        from bench import experiments
+        from bench import experiments, million
 
-        figures["experiments"] = experiments.measure()
-        figures["experiments_of_jobs"] = experiments.ab()
+        figures["million_s"] = million.seconds()
+        figures["experiments"] = experiments.measure(options.experiments)
+        figures["experiments_of_jobs"] = experiments.ab(options.experiments)
+        figures["verdicts"] = experiments.verdicts(options.experiments)
     text = report(where, figures, options.scale, options.rounds)
     print(text)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -107,7 +109,7 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
         ]
     if "experiments" in figures:
         lines += _table(
-            "2,000 simulated experiments of up to 200 rounds, a look after each",
+            "Simulated experiments of up to 200 rounds, a look after each",
             ("noise", "sd of a pair", *EXPERIMENT_SHARES, "median rounds until then"),
             [
                 (
@@ -121,7 +123,7 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
         )
     if "experiments_of_jobs" in figures:
         lines += _table(
-            "2,000 simulated experiments of 20 daily jobs over 23 days, a look after each run",
+            "Simulated experiments of 20 daily jobs over 23 days, a look after each run",
             ("noise", "treatment", *OF_JOBS_SHARES, "median runs until then"),
             [
                 (
@@ -132,6 +134,27 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
                 )
                 for of in figures["experiments_of_jobs"]
             ],
+        )
+    if "verdicts" in figures:
+        lines += _table(
+            "A/A experiments, the verdict looked at on the end of each day",
+            ("treatment", "ever wrong", "ever a job named", "experiments", "looks"),
+            [
+                (
+                    f"{100 * of['share']:.0f} %",
+                    f"{100 * of['wrong']:.1f} %",
+                    f"{100 * of['harmed']:.1f} %",
+                    f"{of['experiments']:,}",
+                    str(of["looks"]),
+                )
+                for of in figures["verdicts"]
+            ],
+        )
+    if "million_s" in figures:
+        lines += _table(
+            "Analysis of a million outcomes of queries, of 2,000 jobs",
+            ("what", "s"),
+            [(what, f"{seconds:.1f}") for what, seconds in figures["million_s"].items()],
         )
     pairs = []
     if "planning_ms" in figures:
@@ -202,6 +225,9 @@ def _options() -> argparse.Namespace:
         default=600,
         help="queries that ask a Python function, after as many to warm up (default 600)",
     )
+    parser.add_argument(
+        "--experiments", type=int, default=2000, help="simulated, of each kind (default 2000)"
+    )
     parser.add_argument("--megabytes", type=int, default=1000, help="of the log (default 1000)")
     parser.add_argument(
         "--decisions", type=int, default=400_000, help="that are replayed (default 400,000)"
@@ -242,6 +268,7 @@ def _options() -> argparse.Namespace:
         options.rounds, options.scale, options.asks = 2, 0.1, 6
         options.python_queries = 20
         options.megabytes, options.decisions = 100, 50_000
+        options.experiments = 30
         options.plans = options.warm_up = options.warm_up_queries = 20
     return options
 

@@ -10,6 +10,8 @@ import numpy as np
 from scipy import stats
 
 from aqepilot.experiment import adjusted, randomized
+from aqepilot.experiment.analysis import analyse
+from aqepilot.experiment.runs import Runs
 from aqepilot.experiment.sequences import half_width
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -229,6 +231,68 @@ def _experiment(
         "t_test": _ever_by_t(raw, arm),
         "covered": last.lower <= effect <= last.upper,
     }
+
+
+def verdicts(
+    experiments: int = EXPERIMENTS,
+    seed: int = 1,
+    shares: Sequence[float] = (0.5, 0.1),
+    looks: int = DAYS - PAST_DAYS,
+) -> list[dict[str, Any]]:
+    """Simulates A/A experiments, and looks at the verdict of `analyse` itself, with all its parts.
+
+    Jobs are those of `ab`; one run in fifty fails and one in fifty takes three times as long, under
+    either arm, and one job in five is not exposed.
+
+    Args:
+        experiments: How many for each share.
+        seed: Of the draws.
+        shares: Of the treatment.
+        looks: How often each experiment is looked at, on the ends of days.
+
+    Returns:
+        For each share: ``wrong``, the share of experiments that were ever to be shipped, broken, or
+        stopped for anything but that there is no difference; ``harmed``, the share in which a job
+        was ever named; both with how many experiments and looks.
+    """
+    ends = np.linspace(DAYS - PAST_DAYS, 1, looks).round().astype(int)[::-1] + PAST_DAYS
+    rows = []
+    for share in shares:
+        generator = np.random.default_rng(seed)
+        wrong = harmed = 0
+        for _ in range(experiments):
+            runs = _of_nothing(generator, share)
+            found = [analyse(runs.where(runs.ended < end), "task_ms") for end in ends]
+            wrong += any(
+                of.verdict in ("ship", "broken")
+                or (of.verdict == "stop" and "no difference" not in of.says)
+                for of in found
+            )
+            harmed += any(of.harmed for of in found)
+        row = {"share": share, "wrong": wrong / experiments, "harmed": harmed / experiments}
+        rows.append(row | {"experiments": experiments, "looks": looks})
+    return rows
+
+
+def _of_nothing(generator: np.random.Generator, share: float) -> Runs:
+    shape = (DAYS, JOBS)
+    day, job = (of.ravel() for of in np.indices(shape))
+    counted = day >= PAST_DAYS
+    treated = (generator.random(day.shape) < share) & counted
+    size = np.log(generator.uniform(0.7, 1.3, shape)) + generator.normal(20, 2, JOBS)
+    stalled = math.log(3) * (generator.random(shape) < 0.02)
+    y = generator.normal(8, 1.5, JOBS) + 0.8 * size + generator.normal(0, SD, shape) + stalled
+    return Runs(
+        ended=day + job / JOBS,
+        job=np.array([f"job{j}" for j in job]),
+        treated=treated,
+        counted=counted,
+        share=np.full(day.shape, share),
+        exposed=counted & (job % 5 > 0),
+        failed=generator.random(day.shape) < 0.02,
+        input_bytes=np.exp(size.ravel()),
+        metrics={"task_ms": np.exp(y.ravel())},
+    )
 
 
 def _ever_by_t(y: Floats, arm: Floats) -> bool:

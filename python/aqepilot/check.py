@@ -67,18 +67,19 @@ def check_files(paths: Sequence[str | Path]) -> list[Problem]:
                         found = asked(spark, policy, key)
                     problems.extend(found)
             if experiment and experiment.when:
-                problems.extend(_when(spark, experiment.when, str(experiments[0])))
+                where = definition.place(experiments[0], "when")
+                problems.extend(_when(spark, experiment.when, where))
     return problems
 
 
-def _when(spark: SparkSession, text: str, source: str) -> list[Problem]:
+def _when(spark: SparkSession, text: str, where: str) -> list[Problem]:
     """Binds the condition of an experiment."""
     sql = "SELECT code, message, line, `column`, suggestions FROM aqepilot_check('when', :text)"
     return [
         Problem(
             row["code"],
             f"when, line {row['line'] or 1}, column {row['column'] or 1}: {row['message']}",
-            source,
+            where,
             tuple(row["suggestions"] or ()),
         )
         for row in spark.sql(sql, args={"text": text}).collect()

@@ -544,7 +544,7 @@ def experiment() -> None:
     """Compare policies in production: what to expect of it, and what it says."""
 
 
-_METRICS = ["task_ms", "wall_ms", "cpu_ms", "shuffle_bytes", "spill_bytes"]
+_METRICS = ["task_ms", "wall_ms", "cpu_ms", "core_ms", "shuffle_bytes", "spill_bytes"]
 
 
 @experiment.command(
@@ -616,7 +616,7 @@ def plan_experiment(
     from aqepilot.log import read_log
 
     needs_numpy()
-    from aqepilot.experiment import history, planning
+    from aqepilot.experiment import history, metrics, planning
 
     with local_session(master, "aqepilot experiment plan") as spark:
         runs = history.runs_of(read_log(spark, logs))
@@ -627,7 +627,7 @@ def plan_experiment(
     if as_json:
         click.echo(json.dumps(found._asdict(), indent=2))
         return
-    what, _, _ = history.METRICS[metric]
+    what, _, _ = metrics.METRICS[metric]
     jobs = "1 job" if found.jobs == 1 else f"{found.jobs} jobs"
     click.echo(
         f"{jobs}, {found.runs_per_day:.1f} runs a day. Their {what} varies by "
@@ -670,6 +670,21 @@ def plan_experiment(
     "left out. After that it counts as failed.",
 )
 @click.option(
+    "--harm",
+    type=click.FloatRange(1, min_open=True),
+    default=1.5,
+    show_default=True,
+    metavar="FACTOR",
+    help="A job, or a query, is harmed where it takes so many times as long.",
+)
+@click.option(
+    "--prices",
+    "prices_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What cores and memory cost, as TOML; without it no money is told.",
+)
+@click.option(
     "--roll-back",
     "file",
     metavar="PATH",
@@ -692,6 +707,8 @@ def analyse_experiment(
     arm: str | None,
     metric: str | None,
     hours: float,
+    harm: float,
+    prices_file: Path | None,
     file: str | None,
     settings: Sequence[str],
     master: str,
@@ -709,25 +726,40 @@ def analyse_experiment(
     needs_numpy()
     from aqepilot.control.rules import shown
     from aqepilot.experiment import analysis, history, verdicts
+    from aqepilot.experiment.money import money
+    from aqepilot.report.prices import Prices
 
+    prices = Prices.from_file(prices_file) if prices_file else None
     conf = dict(_setting(text) for text in settings)
-    with local_session(master, "aqepilot experiment analyse", conf) as spark:
+    # On one machine most of Spark's 200 tasks a shuffle would have nothing to do.
+    few = {"spark.sql.shuffle.partitions": "16"} if master.startswith("local") else {}
+    with local_session(master, "aqepilot experiment analyse", few | conf) as spark:
         log = read_log(spark, logs)
-        with _console().status("Reading event logs ..."):
-            of, runs = history.runs_in(log, name, arm=arm, abandoned_after_hours=hours)
+        with _console().status("Reading event logs ..."), history.kept(log) as once:
+            of, runs = history.runs_in(once, name, arm=arm, abandoned_after_hours=hours)
+            queries = None
+            if of.unit_kind == "job_run":
+                try:
+                    queries = history.queries_in(once, of)
+                except AqePilotError as error:
+                    click.echo(f"Single queries are not looked at: {error}", err=True)
     of = of._replace(metric=metric or of.metric)
-    found = analysis.analyse(runs, of.metric)
+    found = analysis.analyse(runs, of.metric, harmful=harm)
+    harmed = analysis.harmed_queries(queries, of.metric, harmful=harm) if queries else {}
+    cost = money(runs, found, prices) if prices else None
     rules = verdicts.roll_back(of, found, file, conf) if file else []
     if as_json:
-        told = verdicts.data(of, found) | {"rolled_back": [rule.selectors for rule in rules]}
+        told = verdicts.data(of, found, queries=harmed, money=cost) | {
+            "rolled_back": [rule.selectors for rule in rules]
+        }
         click.echo(json.dumps(told, indent=2))
     else:
         _console().print(verdicts.table(of, found))
-        for line in verdicts.sentences(of, found):
+        for line in verdicts.sentences(of, found, harmful=harm, queries=harmed, money=cost):
             click.echo(line)
         for rule in rules:
             click.echo(f"Switched off in {file}: {shown(rule.selectors)}.")
-    sys.exit(1 if found.verdict in ("stop", "broken") or found.harmed else 0)
+    sys.exit(1 if found.verdict in ("stop", "broken") or found.harmed or harmed else 0)
 
 
 @main.command(

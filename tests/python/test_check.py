@@ -96,3 +96,50 @@ def test_sql_is_not_asked(run):
     spark = Spark()
     assert run(spark, text) == []
     assert (spark.asked, run.allowed) == ([], [])
+
+
+def checked_with_an_experiment(monkeypatch, tmp_path, experiment, policy=NAMED, refuses=()):
+    @contextmanager
+    def local_session():
+        yield Spark(refuses)
+
+    monkeypatch.setattr(check, "local_session", local_session)
+    monkeypatch.setattr(check, "asked", lambda *_: [])
+    monkeypatch.setattr(gateway.Session, "allow", lambda *_: None)
+    (tmp_path / "e.toml").write_text(experiment)
+    (tmp_path / "sales.toml").write_text(policy)
+    problems = check.check_files([tmp_path / "e.toml", tmp_path / "sales.toml"])
+    return [(p.code, p.where.rpartition("/")[2], p.message) for p in problems]
+
+
+EXPERIMENT = '[experiment]\nname = "x"\narms = "spark:50,sales:50"\n'
+
+
+def test_an_experiment_is_checked_with_its_policies(monkeypatch, tmp_path):
+    assert checked_with_an_experiment(monkeypatch, tmp_path, EXPERIMENT) == []
+
+
+@pytest.mark.parametrize(
+    ("experiment", "policy", "where", "says"),
+    [
+        (EXPERIMENT.replace('50"', '60"'), NAMED, "e.toml:3:1", "110 percent together"),
+        (EXPERIMENT.replace("sales", "other"), NAMED, "e.toml:3:1", "policy 'other', which none"),
+        (EXPERIMENT, NAMED + 'mode = "shadow"\n', "e.toml:3:1", "'sales', whose mode is shadow"),
+        (EXPERIMENT + 'when = ""\n', NAMED, "e.toml:4:1", "when: it is empty"),
+        (EXPERIMENT + 'guardrails = "driver_time:0"\n', NAMED, "e.toml:4:1", "is no guard rail"),
+        (
+            EXPERIMENT + "when = \"query.fingerprint = 'f'\"\n",
+            NAMED,
+            "e.toml:4:1",
+            "query.fingerprint is not known when an application starts",
+        ),
+        (EXPERIMENT + "when = \"query.jub = 'a'\"\n", NAMED, "e.toml:4:1", "line 1, column 1: no."),
+    ],
+)
+def test_what_is_wrong_with_an_experiment_is_told_with_its_place(
+    monkeypatch, tmp_path, experiment, policy, where, says
+):
+    refuses = ("query.jub = 'a'",)
+    (problem,) = checked_with_an_experiment(monkeypatch, tmp_path, experiment, policy, refuses)
+    assert problem[1] == where
+    assert says in problem[2]

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from aqepilot import catalog
 from aqepilot.cli import main
 from aqepilot.errors import AqePilotError
-from aqepilot.experiment.definition import KEY, Definition
-from aqepilot.experiment.history import METRICS
+from aqepilot.experiment.definition import KEY, Definition, of_files
+from aqepilot.experiment.metrics import METRICS
+from aqepilot.policies import Policy
 
 FULL = """
 [experiment]
@@ -61,6 +62,13 @@ def test_its_keys_are_those_of_the_settings() -> None:
         ('name = "x"\narms = "a:50,b:50"\nstart = "soon"', 4, "start: 'soon' is not a time"),
         ('name = "x"\narms = "a:50,b:50"\nend = 2026-12-01T06:00:00', 4, "has no zone"),
         ('name = "x"\narms = "a:50,b:50"\nguardrails = "time:3"', 4, "is no guard rail"),
+        ('name = "x"\narms = "a:50,b:50"\nguardrails = "driver_time:0.00"', 4, "is no guard rail"),
+        ('name = "x"\narms = "a:50,b:50"\nwhen = " "', 4, "when: it is empty"),
+        (
+            'name = "x"\narms = "a:50,b:50"\nwhen = "Query.`fingerprint` = \'f\'"',
+            4,
+            "query.fingerprint is not known when an application starts",
+        ),
         (
             'name = "x"\narms = "a:50,b:50"\nstart = 2026-12-01\nend = 2026-12-01',
             1,
@@ -120,3 +128,28 @@ def test_conf_refuses_two_experiments(tmp_path: Path) -> None:
     code, _, err = conf(tmp_path, "e.toml", "sales.toml", "e.toml")
     assert code == 1
     assert "an application has one at a time" in err
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "when = \"query.job = 'query.fingerprint' -- query.fingerprint\"",
+        'when = "query.fingerprint = \'f\'"\nunit = "query_run"',
+        'guardrails = "driver_time:0.50"',
+        'guardrails = "driver_time:10,failed_queries:1"',
+    ],
+)
+def test_what_the_driver_takes_is_taken(more: str) -> None:
+    Definition.from_toml(f'[experiment]\nname = "x"\narms = "a:50,b:50"\n{more}')
+
+
+@pytest.mark.parametrize("mode", ["off", "shadow"])
+def test_an_arm_of_a_policy_that_decides_nothing_is_told(mode: str, tmp_path: Path) -> None:
+    (tmp_path / "e.toml").write_text('[experiment]\nname = "x"\narms = "spark:50,sales:50"\n')
+    sales = Policy(name="sales", mode=mode, join_selection="null")
+    with pytest.raises(AqePilotError) as caught:
+        of_files([tmp_path / "e.toml"], [sales])
+    (problem,) = caught.value.problems
+    assert problem.where == f"{tmp_path / 'e.toml'}:3:1"
+    assert f"the policy 'sales', whose mode is {mode}: it would decide nothing" in problem.message
+    assert of_files([tmp_path / "e.toml"], [Policy(name="sales", join_selection="null")])

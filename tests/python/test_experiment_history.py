@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
+from rich.console import Console
 
 import tiers
 from aqepilot import control
 from aqepilot.errors import AqePilotError
 from aqepilot.experiment import history, verdicts
-from aqepilot.experiment.analysis import Runs, analyse
-from aqepilot.experiment.history import Experiment
+from aqepilot.experiment.analysis import analyse
+from aqepilot.experiment.described import Experiment
+from aqepilot.experiment.metrics import METRICS
+from aqepilot.experiment.money import money
+from aqepilot.experiment.runs import Runs
 from aqepilot.log import Log, columns
+from aqepilot.report import experiments as reported
+from aqepilot.report.prices import Prices
 
 pytestmark = tiers.on("4.3")
 
@@ -51,6 +58,10 @@ class Logs:
         took: tuple[int, ...] = (10,),
         succeeded: bool = True,
         run: str | None = None,
+        error: str | None = None,
+        stopped_arm: str | None = None,
+        fingerprints: str = "f",
+        breaks_off: bool = False,
     ) -> Logs:
         ended = at + HOUR if has_ended else None
         self.rows["applications"].append(
@@ -63,8 +74,11 @@ class Logs:
                     "log": log,
                     "job": "job",
                     "run": run or log,
-                    "fingerprint": "f",
+                    "fingerprint": fingerprints[i % len(fingerprints)],
                     "task_ms": ms,
+                    "executor_core_ms": 4 * ms,
+                    "error": error,
+                    "started": at,
                     "input_bytes": 7,
                     "disk_spill_bytes": 0,
                     "ended": at + timedelta(minutes=i),
@@ -72,6 +86,8 @@ class Logs:
                     **of,
                 }
             )
+        if breaks_off:
+            self.rows["queries"].append({"log": log, "started": at})
         told = [("assigned", None)] + [("exposed", None)] * exposed
         for what, detail in [*told, *([("stopped", stopped)] if stopped else [])]:
             if unit:
@@ -80,7 +96,7 @@ class Logs:
                         "log": log,
                         "time": at,
                         "unit_kind": self.unit_kind,
-                        "arm": arm,
+                        "arm": stopped_arm if what == "stopped" and stopped_arm else arm,
                         "arms": arms,
                         "metric": "task_ms",
                         "what": what,
@@ -145,6 +161,7 @@ def test_a_run_without_an_outcome_has_failed(spark: SparkSession) -> None:
         .application("at once", AT + HOUR, unit="job|2", arm="wide", has_ended=False, took=())
         .application("failing", AT + 2 * HOUR, unit="job|3", succeeded=False, took=(1, 1))
         .application("idle", AT + 3 * HOUR, unit="job|4", took=())
+        .application("ended in a query", AT + 4 * HOUR, unit="job|5", breaks_off=True)
     )
     _, runs = history.runs_in(logs.of(spark))
     assert [(treated, failed) for treated, _, failed, _, _ in told(runs)] == [
@@ -152,7 +169,12 @@ def test_a_run_without_an_outcome_has_failed(spark: SparkSession) -> None:
         (True, True),
         (False, True),
         (False, False),
+        (False, True),
     ]
+    # A run without a query says nothing of any metric, where it did not fail.
+    idle = np.isnan(runs.metrics["task_ms"]) & ~runs.failed
+    assert idle.tolist() == [False, False, False, True, False]
+    assert analyse(runs, "task_ms").without_query == 1
 
 
 def test_what_may_still_run_is_left_out(spark: SparkSession) -> None:
@@ -164,8 +186,15 @@ def test_what_may_still_run_is_left_out(spark: SparkSession) -> None:
         .application("backfill", AT, unit="job|3", run="backfill__2026-01-01")
     )
     log = logs.of(spark)
-    assert len(told(history.runs_in(log)[1])) == 1
-    assert len(told(history.runs_in(log, abandoned_after_hours=0.5)[1])) == 2
+    of, runs = history.runs_in(log)
+    assert len(told(runs)) == of.running == 1
+    of, runs = history.runs_in(log, abandoned_after_hours=0.5)
+    assert (len(told(runs)), of.running) == (2, 0)
+    # A backfill does not count, nor does it say what to expect of the job.
+    (backfill,) = np.flatnonzero(runs.backfill)
+    assert (runs.job[backfill], runs.counted[backfill]) == ("job (backfill)", False)
+    said = verdicts.sentences(of, analyse(runs, "task_ms"))
+    assert said[-1].startswith("Beside them backfills, which do not count: 0 (0 failed) compared ")
 
 
 def test_a_change_of_weights_counts_from_then_on(spark: SparkSession) -> None:
@@ -180,6 +209,14 @@ def test_a_change_of_weights_counts_from_then_on(spark: SparkSession) -> None:
     of, runs = history.runs_in(log)
     assert of.arms == ("spark", "wide", "other")
     assert [(of[0], of[-1]) for of in told(runs)] == [(False, 0.1), (True, 0.333)]
+    # Where an arm was none yet, nobody could get it.
+    of, runs = history.runs_in(log, arm="other")
+    assert np.isnan(runs.share[runs.counted]).sum() == 1
+    found = analyse(runs, "task_ms")
+    assert (found.undrawn, sum(found.runs)) == (1, 1)
+    assert "1 run could have got one of the two arms only: is left out." in verdicts.sentences(
+        of, found
+    )
     with pytest.raises(
         AqePilotError, match=r"'wid' is no arm beside the control.*Did you mean wide"
     ):
@@ -227,6 +264,112 @@ def test_what_stopped_the_treatment_is_counted(spark: SparkSession) -> None:
     assert said[-1] == "Stopped by a guard rail in 2 applications: 1 failed queries."
 
 
+def test_an_arm_that_another_units_query_stopped_is_not_that_units(spark: SparkSession) -> None:
+    logs = Logs().application(
+        "a", AT, unit="job|1", stopped="asking took 30 %", stopped_arm="wide", arm="spark"
+    )
+    of, runs = history.runs_in(logs.of(spark))
+    assert of.stopped == {"asking took 30 %": 1}
+    assert told(runs)[0][0] == np.False_
+
+
+def test_each_query_of_units_that_have_several_is_looked_at(spark: SparkSession) -> None:
+    heap = "Job aborted: java.lang.OutOfMemoryError: Java heap space"
+    logs = (
+        Logs()
+        .application("past", AT - DAY, took=(3, 4), fingerprints="fg")
+        .application("a", AT, unit="job|1", took=(10, 20, 30), fingerprints="fg")
+        .application("b", AT + DAY, unit="job|2", arm="wide", error=heap, succeeded=False)
+        .application("c", AT + DAY, unit="job|3", run="backfill__1")
+    )
+    with history.kept(logs.of(spark)) as log:
+        of, runs = history.runs_in(log)
+        queries = history.queries_in(log, of)
+    shown = sorted(
+        zip(queries.job, queries.counted, queries.treated, queries.metrics["task_ms"], strict=True)
+    )
+    assert shown == [
+        ("job|f", False, False, 3.0),
+        ("job|f", True, False, 40.0),
+        ("job|f", True, True, 10.0),
+        ("job|g", False, False, 4.0),
+        ("job|g", True, False, 20.0),
+    ]
+    assert runs.out_of_memory is not None
+    assert runs.out_of_memory[runs.counted].tolist() == [False, True]
+    assert np.nansum(runs.metrics["core_ms"][runs.counted]) == 4 * 70.0
+
+
+def test_what_it_saves_is_told_at_the_users_prices() -> None:
+    runs = made(0.9, 0.9)
+    prices = Prices(currency="EUR", per_core_hour=3.6)
+    found = analyse(runs, "task_ms")
+    cost = money(runs, found, prices)
+    assert cost is not None
+    # 20 jobs a day of about 1,000 core-seconds, at a thousandth of a EUR each.
+    assert cost.control == pytest.approx(20 * 1.0, rel=0.1)
+    assert cost.change == pytest.approx(-2.0, rel=0.2)
+    assert cost.lower < cost.change < cost.upper < 0
+    (said,) = (
+        s for s in verdicts.sentences(of_arms("spark", "wide"), found, money=cost) if "EUR" in s
+    )
+    assert said.startswith("All runs cost about 2")
+    assert " EUR a day under the control; under the treatment -" in said
+    unknown = runs._replace(metrics={**runs.metrics, "core_ms": np.full(len(runs.job), np.nan)})
+    assert money(unknown, analyse(unknown, "task_ms"), prices) is None
+
+
+def test_what_is_told_has_all_that_is_known() -> None:
+    found = analyse(made(3.0, 0.9), "task_ms")
+    of, queries = of_arms("spark", "wide"), {"job0|0123456789abcdef": found.harmed["job0"]}
+    said = verdicts.sentences(of, found, queries=queries)
+    assert any(s.startswith("job0: its time is +") for s in said)
+    assert any(s.startswith("A query of job0, with the fingerprint 0123456789ab: ") for s in said)
+    console = Console(width=120)
+    with console.capture() as shown:
+        console.print(verdicts.table(of, found))
+    (failed,) = (line for line in shown.get().splitlines() if line.startswith("failed"))
+    assert failed.count(" % to ") == 2
+    told = json.loads(json.dumps(verdicts.data(of, found, queries=queries), allow_nan=False))
+    assert told["harmed_queries"][0]["job"] == "job0"
+    assert told["spilled"]["is_worse"] is False
+    assert told["undrawn"] == told["running"] == 0
+
+
+def test_the_report_says_of_each_experiment_what_the_analysis_says(spark: SparkSession) -> None:
+    logs = (
+        Logs()
+        .application("a", AT, unit="job|1")
+        .application("b", AT, unit="job|2", arm="wide")
+        .application("c", AT + DAY, unit="u", name="mixed")
+    )
+    logs.unit_kind = "session"
+    log = logs.application("d", AT + DAY, unit="v", name="mixed").of(spark)
+    mixed, wider = reported.of(log)
+    assert (mixed.name, mixed.verdict) == ("mixed", None)
+    assert "with several kinds of units" in (mixed.problem or "")
+    assert (wider.name, wider.verdict, wider.problem) == ("wider", "keep running", None)
+    of, runs = history.runs_in(log, "wider")
+    assert wider.sentences == verdicts.sentences(of, analyse(runs, "task_ms"))
+    assert (wider.effects[0].what, len(wider.effects)) == ("time of tasks", len(METRICS))
+    assert [row.what for row in wider.shares][:2] == ["failed", "over twice as long"]
+    assert reported.of(Logs().application("a", AT).of(spark)) == ()
+
+
+def test_a_job_whose_treated_runs_all_fail_has_no_number(tmp_path: Path) -> None:
+    runs = made(1.0, 0.9)
+    runs = runs._replace(failed=runs.treated & (runs.job == "job0"))
+    found = analyse(runs, "task_ms")
+    said = verdicts.sentences(of_arms("spark", "wide"), found)
+    assert any(
+        "job0: its time is without measure, as most runs of the treatment" in s for s in said
+    )
+    told = json.loads(json.dumps(verdicts.data(of_arms("spark", "wide"), found), allow_nan=False))
+    assert told["harmed"]["job0"]["mean"] is None
+    rules = verdicts.roll_back(of_arms("spark", "wide"), found, str(tmp_path / "control.json"))
+    assert [rule.selectors for rule in rules] == [{"policy": "wide", "job": "job0"}]
+
+
 def made(factor_of_a: float, factor: float, fails: float = 0.0) -> Runs:
     """Of 20 daily jobs, `job0` takes `factor_of_a` and the others `factor` times as long."""
     generator = np.random.default_rng(1)
@@ -245,7 +388,7 @@ def made(factor_of_a: float, factor: float, fails: float = 0.0) -> Runs:
         input_bytes=np.full(n, 1e6),
         metrics={
             name: 1e6 * np.where(treated, took, 1.0) * np.exp(generator.normal(0, 0.05, n))
-            for name in history.METRICS
+            for name in METRICS
         },
     )
 

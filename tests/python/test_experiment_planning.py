@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+import aqepilot.log
+from aqepilot import check
+from aqepilot.cli import main
 from aqepilot.errors import AqePilotError
 from aqepilot.experiment import history, planning
-from aqepilot.experiment.analysis import Runs
+from aqepilot.experiment.runs import Runs
 from aqepilot.log import Log, columns
 
 
@@ -161,3 +168,41 @@ def test_runs_are_put_together_from_logs(log: Log) -> None:
 def test_logs_without_a_query_are_refused(log: Log) -> None:
     with pytest.raises(AqePilotError, match="no run with a query"):
         history.runs_of(log._replace(queries=log.queries.where("false")))
+
+
+def planned(monkeypatch: pytest.MonkeyPatch, runs: Runs, *words: str) -> str:
+    @contextmanager
+    def no_spark(*_: Any) -> Iterator[None]:
+        yield None
+
+    monkeypatch.setattr(check, "local_session", no_spark)
+    monkeypatch.setattr(aqepilot.log, "read_log", lambda *_: None)
+    monkeypatch.setattr(history, "runs_of", lambda _: runs)
+    done = CliRunner().invoke(main, ["experiment", "plan", "--log", "logs", *words])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_a_plan_is_told_in_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = made(20)
+    shown = planned(monkeypatch, runs, "--effect", "10", "--top", "2").splitlines()
+    found = planning.plan(runs, effect=0.1, top=2)
+    assert shown[0].startswith("20 jobs, 20.0 runs a day. Their time of tasks varies by 1")
+    assert shown[0].endswith(" % around each job's mean.")
+    assert shown[1] == f"10 % less is found within {found.days} days, for all jobs together."
+    assert shown[2].split("  ")[0] == "job by itself"
+    assert len(shown) == 3 + 2
+    assert [line.split()[0] for line in shown[3:]] == list(found.by_job)
+
+
+def test_a_plan_that_takes_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = planned(monkeypatch, made(1), "--effect", "1", "--days", "5", "--top", "0")
+    assert shown.startswith("1 job, 1.0 runs a day.")
+    assert shown.endswith("1 % less is not found within 5 days, for all jobs together.\n")
+
+
+def test_a_plan_is_told_to_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = json.loads(planned(monkeypatch, made(8), "--effect", "20", "--top", "1", "--json"))
+    assert set(told) == set(planning.Plan._fields)
+    assert told["days"] > 0
+    assert len(told["by_job"]) == 1

@@ -178,3 +178,20 @@ def test_outcomes_may_be_as_large_as_they_like() -> None:
     assert randomized.log_e(x[:2], treated[:2], np.full(2, 0.5)) == pytest.approx(
         math.log(4) - math.log(2), abs=1e-6
     )
+
+
+@pytest.mark.parametrize("effect", [0.05, math.inf])
+def test_many_units_are_told_as_few_are_but_sooner(
+    effect: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(8)
+    n = 5_000
+    treated, share = generator.integers(0, 2, n), np.where(np.arange(n) < n / 2, 0.5, 0.4)
+    outcome = generator.normal(0, 0.5, n) + np.where(treated == 1, effect, 0)
+    outcome[:5] = math.inf
+    few = randomized.effect(outcome, treated, share, clip=CLIP)
+    monkeypatch.setattr(randomized, "_MANY", 1000)
+    counted, *_ = randomized._counted(outcome, treated, share, CLIP)
+    assert len(counted) < 5_000
+    many = randomized.effect(outcome, treated, share, clip=CLIP)
+    assert many == pytest.approx(few, abs=2e-4)

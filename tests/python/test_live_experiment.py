@@ -45,6 +45,9 @@ APPLICATIONS = {
     "begun": {"run": TREATED, "experiment.start": "2026-01-01", "experiment.end": "2100-01-01"},
     "failing": {"run": TREATED, "fails": "1"},
     "failing, allowed": {"run": TREATED, "fails": "1", "experiment.guardrails": "none"},
+    "failing before": {"run": TREATED, "fails": "before"},
+    "cancelled": {"run": TREATED, "fails": "cancelled"},
+    "own text": {"run": TREATED, "sets": "policy.wide.join_selection"},
     "control failing": {"run": CONTROL, "fails": "1"},
     "own list": {"run": TREATED, "own": "same"},
     "unknown policy": {"run": TREATED, "arms": "wide:50,none:50"},
@@ -57,8 +60,13 @@ APPLICATIONS = {
     "of sessions": {"run": "r0", "experiment.unit": "session"},
 }
 JOB = """
-import json, sys
+import json, sys, threading, time
 from pyspark.sql import SparkSession
+
+def cancel(jobs):
+    while not jobs.statusTracker().getActiveJobsIds():
+        time.sleep(0.01)
+    jobs.cancelJobGroup("slow")
 
 applications, base = json.loads(sys.argv[1])
 found = {}
@@ -66,6 +74,7 @@ for name, settings in applications.items():
     builder = SparkSession.builder
     of_app = dict(base)
     fails, own = settings.pop("fails", None), settings.pop("own", None)
+    sets = settings.pop("sets", None)
     if "arms" in settings:
         of_app["spark.aqepilot.experiment.arms"] = settings.pop("arms")
     of_app |= {"spark.aqepilot." + key: value for key, value in settings.items()}
@@ -75,6 +84,8 @@ for name, settings in applications.items():
     spark = builder.getOrCreate()
     if own:
         spark.conf.set("spark.aqepilot.policies", own)
+    if sets:
+        spark.conf.set("spark.aqepilot." + sets, "'SHUFFLE_HASH'")
 
     def query(of, sql):
         df = of.sql(sql)
@@ -90,8 +101,27 @@ for name, settings in applications.items():
         sums = "+".join(["id"] * i) if isinstance(i, int) else i
         return query(of, f"SELECT count(*), sum({sums}) FROM l JOIN r USING (id)")
 
+    def fail(sql):
+        try:
+            spark.sql(sql).collect()
+        except Exception:
+            pass
+
+    if fails == "before":
+        fail("SELECT raise_error(string(id)) FROM range(9)")
+        spark.sql("SELECT * FROM aqepilot_decisions()").collect()
     told = [join(spark, 1)]
-    if fails:
+    if fails == "cancelled":
+        jobs = spark.sparkContext
+        jobs.setLocalProperty("spark.jobGroup.id", "slow")
+        slow = "SELECT sum(id * id % 7) FROM range(1000000000000)"
+        cancelling = threading.Thread(target=cancel, args=(jobs,))
+        cancelling.start()
+        fail(slow)
+        cancelling.join()
+        jobs.setLocalProperty("spark.jobGroup.id", None)
+        spark.sql("SELECT * FROM aqepilot_decisions()").collect()
+    if fails == "1":
         try:
             join(spark, "raise_error('planted')")
         except Exception:
@@ -201,6 +231,9 @@ def test_rows_are_the_same_whatever_the_arm(ran):
         ("begun", [True, True]),
         ("failing", [True, False]),
         ("failing, allowed", [True, True]),
+        ("failing before", [True, True]),
+        ("cancelled", [True, True]),
+        ("own text", [False, False]),  # it runs as control, which is plain Spark
         ("control failing", [False, False]),
         ("own list", [False, False]),
         ("unknown policy", [True, True]),  # the control is a policy here
@@ -228,6 +261,8 @@ def test_queries_run_as_their_arm_says(ran, name, broadcast):
         ("begun", "wide", ["assigned", "exposed"]),
         ("failing", "wide", ["assigned", "exposed", "stopped"]),
         ("failing, allowed", "wide", ["assigned", "exposed"]),
+        ("failing before", "wide", ["assigned", "exposed"]),
+        ("cancelled", "wide", ["assigned", "exposed"]),
         ("control failing", "spark", ["assigned", "exposed"]),
     ],
 )
@@ -246,10 +281,10 @@ def test_a_run_is_assigned_at_its_start_and_exposed_where_arms_differ(ran, name,
     assert state["arm"][1] == events[-1]
 
 
-@pytest.mark.parametrize("name", ["not meant", "over", "not begun", "own list"])
+@pytest.mark.parametrize("name", ["not meant", "over", "not begun", "own list", "own text"])
 def test_what_is_outside_leaves_no_trace(ran, name):
     _, logged, _ = ran
-    assert told(logged[name]) == [] or name == "own list"
+    assert told(logged[name]) == [] or name in ("own list", "own text")
     assert {e for e, _, _ in closed(logged[name])} <= {None}
 
 

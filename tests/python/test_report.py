@@ -19,6 +19,7 @@ from aqepilot.report.prices import Prices, PricesError
 from aqepilot.report.values import (
     BadPolicy,
     Data,
+    Effect,
     Fingerprint,
     Fingerprints,
     Heading,
@@ -27,6 +28,8 @@ from aqepilot.report.values import (
     Run,
     Said,
     Shuffle,
+    Tried,
+    TwoShares,
     UnevenStage,
 )
 
@@ -80,6 +83,13 @@ def data(**more: object) -> Data:
         [shuffle],
         [UnevenStage(EVIL, 3, EVIL, 7, 1, EVIL, 4, 900, 100)],
         joins,
+        [
+            Tried(
+                *(EVIL, "ship", [f"Ship. {EVIL}"], [Effect(EVIL, EVIL, "-5.0%")], EVIL, EVIL),
+                [TwoShares(EVIL, "2.0 %", EVIL, True)],
+            ),
+            Tried("other", problem=EVIL),
+        ],
     )
     return found._replace(**more)
 
@@ -219,6 +229,15 @@ def test_what_could_not_be_read_is_said() -> None:
     text = " ".join("".join(Tree(rendered(data(heading=lost))).words["main"]).split())
     assert "Not all could be read. 3 lines are no whole event, of 500." in text
     assert f"1 log could not be read to the end: {EVIL}" in text
+
+
+def test_experiments_are_on_the_page_where_there_are_some() -> None:
+    text = rendered(data())
+    assert '<a href="#experiments">Experiments</a>' in text
+    assert "<h3>other</h3>" in text
+    assert "It could not be analysed: " in text
+    assert '<td class="n bad">2.0 %</td>' in text
+    assert "xperiment" not in rendered(empty())
 
 
 def test_a_page_without_anything_says_so() -> None:

@@ -1,81 +1,43 @@
 """What an experiment says so far: the effect, whom it hurts, and what to do now.
 
-One figure decides, the pooled effect on one metric of all jobs; what is said of single jobs only
-names those that are harmed. Failures and stalled runs stand beside it, as the effect of a run that
-is more than twice as long counts as twice as long only.
+One figure decides, the pooled effect on one metric of all jobs; what is said of single jobs and
+queries only names those that are harmed. Failures and stalled runs stand beside it, as the effect
+of a run that is more than twice as long counts as twice as long only.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from aqepilot.experiment import adjusted, randomized
+from aqepilot.experiment import guards, harm, randomized
 from aqepilot.experiment.adjusted import CLIPPED_AT
+from aqepilot.experiment.guards import BROKEN, EFFECT_ALPHA, Shares
+from aqepilot.experiment.runs import Runs, numbered, rests_of
 from aqepilot.experiment.sequences import Interval
 from aqepilot.experiment.telling import interval
 
 if TYPE_CHECKING:
     Floats = np.ndarray[Any, np.dtype[np.float64]]
     Bools = np.ndarray[Any, np.dtype[np.bool_]]
-    Texts = np.ndarray[Any, np.dtype[np.str_]]
 
-ALPHA = 0.05
-BROKEN = 100.0
 HARM = 1.5
 MARGIN = 0.01
 _CLIP = math.log(CLIPPED_AT)
+_MIB = 1 << 20
 
 Verdict = Literal["ship", "keep running", "stop", "broken"]
 
 
-class Runs(NamedTuple):
-    """Runs of jobs in the order in which they ended, one value for each in every field.
+class Backfills(NamedTuple):
+    """What backfills say: each value is of the control and of the treatment, but the effect."""
 
-    Attributes:
-        ended: In days since the epoch.
-        job: Its name.
-        treated: Whether it got the treatment; of a run before the experiment that says nothing.
-        counted: Whether it is of the experiment; the others only say what to expect.
-        share: Probability of the treatment, of these two arms.
-        exposed: Whether the arms' answers differed anywhere in it.
-        failed: Whether it failed, or there is no outcome though it began.
-        input_bytes: What it read; NaN where that is not known.
-        metrics: By name, what is compared, above 0; NaN for a run without an outcome.
-    """
-
-    ended: Floats
-    job: Texts
-    treated: Bools
-    counted: Bools
-    share: Floats
-    exposed: Bools
-    failed: Bools
-    input_bytes: Floats
-    metrics: Mapping[str, Floats]
-
-
-class Shares(NamedTuple):
-    """How many of the runs of each arm have what is counted, failed say.
-
-    Attributes:
-        control: Share of the control's runs.
-        treatment: Share of the treatment's.
-        log_e: Logarithm of the e-value against the arm making no difference.
-    """
-
-    control: Interval
-    treatment: Interval
-    log_e: float
-
-    @property
-    def is_worse(self) -> bool:
-        """Whether the treatment has more of it than chance explains."""
-        return self.treatment.mean > self.control.mean and self.log_e >= -math.log(ALPHA)
+    runs: tuple[int, int]
+    failed: tuple[int, int]
+    effect: Interval
 
 
 class Analysis(NamedTuple):
@@ -83,45 +45,66 @@ class Analysis(NamedTuple):
 
     Attributes:
         runs: Of the control and of the treatment.
+        exposed_runs: Of these, those in which the arms could differ.
+        undrawn: Runs of the experiment that could have got one of the two arms only: they say
+            nothing, and are left out.
+        without_query: Runs that ended well and had no query: they say nothing of any metric.
         effects: By metric, the effect on the logarithm, over all runs that were assigned.
         exposed: The same over runs in which the arms could differ.
         failures: Shares of failed runs, of jobs that are not harmed.
         slow: Shares of runs that took more than `CLIPPED_AT` times what was expected, of jobs that
             are not harmed.
+        out_of_memory: Shares of runs with a query that ran out of memory, of the same jobs.
+        spilled: Shares of runs that spilled more than a mebibyte to disk, of the same jobs; null
+            where that is not known.
         mismatch: E-value against arms having been drawn with the probabilities that were set.
-        harmed: Jobs that take at least `HARM` times as long, and not by chance, with the effect.
+        exposed_mismatch: The same of the runs in which the arms could differ.
+        harmed: Jobs that take at least so many times as long, and not by chance, with the effect.
+        backfills: What is told of them, and does not count; null where there are none.
         verdict: What to do.
         says: The same as a sentence, with why.
     """
 
     runs: tuple[int, int]
+    exposed_runs: tuple[int, int]
+    undrawn: int
+    without_query: int
     effects: dict[str, Interval]
     exposed: dict[str, Interval]
     failures: Shares
     slow: Shares
+    out_of_memory: Shares
+    spilled: Shares | None
     mismatch: float
+    exposed_mismatch: float
     harmed: dict[str, Interval]
+    backfills: Backfills | None
     verdict: Verdict
     says: str
 
 
-def analyse(runs: Runs, metric: str) -> Analysis:
+def analyse(runs: Runs, metric: str, *, harmful: float = HARM) -> Analysis:
     """Says what is known after these runs; to ask again after each new one is allowed for.
 
     Args:
         runs: Those of two arms, and any before the experiment.
         metric: Which of the metrics decides.
+        harmful: How many times as long a job has to take to count as harmed, above 1.
 
     Raises:
         KeyError: There is no such metric.
     """
-    counted = runs.counted
+    # Who could have got one arm only says nothing, and would make what the others say infinite.
+    drawn = (runs.share > 0) & (runs.share < 1)
+    counted = runs.counted & drawn
     treated, share = runs.treated[counted].astype(np.int64), runs.share[counted]
-    rests = {name: rests_of(runs, values)[counted] for name, values in runs.metrics.items()}
+    names, job = numbered(runs.job)
+    all_rests = {name: rests_of(runs, values, job) for name, values in runs.metrics.items()}
+    rests = {name: rest[counted] for name, rest in all_rests.items()}
     exposed = runs.exposed[counted]
 
     def effect(rest: Floats, of: Any) -> Interval:
-        return randomized.effect(rest[of], treated[of], share[of], ALPHA, _CLIP)
+        return randomized.effect(rest[of], treated[of], share[of], EFFECT_ALPHA, _CLIP)
 
     # NumPy computes without Python's lock.
     with ThreadPoolExecutor() as threads:
@@ -133,72 +116,111 @@ def analyse(runs: Runs, metric: str) -> Analysis:
         )
         effects = {name: found.result() for name, found in all_of.items()}
         on_exposed = {name: found.result() for name, found in of_exposed.items()}
-    harmed = _harmed(rests[metric], runs.job[counted], treated, share)
+    number = job[counted]
+    harmed = harm.harmed(rests[metric], names, number, treated, share, factor=harmful, clip=_CLIP)
     # What is known to be harmed is left alone by itself: it is no reason to stop all others.
-    others = ~np.isin(runs.job[counted], [*harmed])
-    failures = _shares(runs.failed[counted][others], treated[others], share[others])
-    slow = _shares(rests[metric][others] > _CLIP, treated[others], share[others])
-    n = (int((1 - treated).sum()), int(treated.sum()))
-    mismatch = _mismatch(treated, share)
-    days = float(np.ptp(runs.ended[counted])) if sum(n) else 0.0
-    verdict, says = _verdict(on_exposed[metric], int(exposed.sum()), days, failures, slow, mismatch)
+    others = ~np.isin(number, [names.index(name) for name in harmed])
+
+    def shares(is_so: Bools) -> Shares:
+        return guards.shares(is_so[others], treated[others], share[others])
+
+    said = _Said(
+        on_exposed[metric],
+        failures=shares(runs.failed[counted]),
+        slow=shares(rests[metric] > _CLIP),
+        out_of_memory=shares(
+            np.zeros(len(number), dtype=bool)
+            if runs.out_of_memory is None
+            else runs.out_of_memory[counted]
+        ),
+        mismatches=(
+            guards.mismatch(treated, share),
+            guards.mismatch(treated[exposed], share[exposed]),
+        ),
+    )
+    spilled = runs.metrics.get("spill_bytes")
+    days = float(np.ptp(runs.ended[counted])) if len(number) else 0.0
+    verdict, says = _verdict(said, int(exposed.sum()), days)
     if harmed:
         says += f" Harmed: {', '.join(harmed)}."
-    return Analysis(n, effects, on_exposed, failures, slow, mismatch, harmed, verdict, says)
+    silent = np.isnan(runs.metrics[metric]) & ~runs.failed
+    return Analysis(
+        _by_arm(treated),
+        _by_arm(treated[exposed]),
+        int((runs.counted & ~drawn).sum()),
+        int((counted & silent).sum()),
+        effects,
+        on_exposed,
+        said.failures,
+        said.slow,
+        said.out_of_memory,
+        None if spilled is None else shares(np.nan_to_num(spilled[counted]) > _MIB),
+        *said.mismatches,
+        harmed,
+        _backfills(runs, all_rests[metric], drawn),
+        verdict,
+        says,
+    )
 
 
-def rests_of(runs: Runs, values: Floats) -> Floats:
-    """Returns what is left of each run when what was to be expected of it is taken away."""
-    _, job = np.unique(runs.job, return_inverse=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        y, size = np.log(values), np.log(runs.input_bytes)
-    y[runs.failed | ~np.isfinite(y)] = np.nan
-    size[~np.isfinite(size)] = np.nan
-    return adjusted.surprises(adjusted.Units(np.floor(runs.ended).astype(np.int64), job, y, size))
+def _backfills(runs: Runs, rest: Floats, drawn: Bools) -> Backfills | None:
+    if runs.backfill is None or not runs.backfill.any():
+        return None
+    of = runs.backfill & drawn
+    treated = runs.treated[of].astype(np.int64)
+    effect = randomized.effect(rest[of], treated, runs.share[of], EFFECT_ALPHA, _CLIP)
+    return Backfills(_by_arm(treated), _by_arm(treated[runs.failed[of]]), effect)
 
 
-def _shares(is_so: Bools, treated: Any, share: Floats) -> Shares:
-    arms = [
-        randomized.share_interval(int(is_so[treated == arm].sum()), int((treated == arm).sum()))
-        for arm in (0, 1)
-    ]
-    # The mean of both arms is no outcome of any unit: it only makes the test sharper.
-    rest = is_so - is_so.mean() if len(is_so) else is_so.astype(float)
-    return Shares(arms[0], arms[1], randomized.log_e(rest, treated, share))
+def _by_arm(treated: Any) -> tuple[int, int]:
+    return int((1 - treated).sum()), int(treated.sum())
 
 
-def _mismatch(treated: Any, share: Floats) -> float:
-    """Weights may have changed on the way: e-values of the times between are multiplied."""
-    found = 1.0
-    for p in np.unique(share):
-        of = treated[share == p]
-        counts = [int((1 - of).sum()), int(of.sum())]
-        found *= randomized.mismatch(counts, [1 - float(p), float(p)])
-    return found
+def harmed_queries(runs: Runs, metric: str, *, harmful: float = HARM) -> dict[str, Interval]:
+    """Returns which of many queries the treatment harms, as `analyse` does of jobs.
+
+    Args:
+        runs: Those of queries, as `aqepilot.experiment.history.queries_in` gives them.
+        metric: What is compared.
+        harmful: How many times as long one has to take, above 1.
+    """
+    counted = runs.counted & (runs.share > 0) & (runs.share < 1)
+    names, job = numbered(runs.job)
+    return harm.harmed(
+        rests_of(runs, runs.metrics[metric], job)[counted],
+        names,
+        job[counted],
+        runs.treated[counted].astype(np.int64),
+        runs.share[counted],
+        factor=harmful,
+        clip=_CLIP,
+    )
 
 
-def _harmed(rest: Floats, job: Texts, treated: Any, share: Floats) -> dict[str, Interval]:
-    names, number = np.unique(job, return_inverse=True)
-    log_es = randomized.log_es(np.clip(rest, -_CLIP, _CLIP), treated, share, number)
-    found = {}
-    for i in randomized.discoveries(log_es.tolist(), ALPHA):
-        of = number == i
-        effect = randomized.effect(rest[of], treated[of], share[of], ALPHA, _CLIP)
-        if effect.mean >= math.log(HARM):
-            found[str(names[i])] = effect
-    return found
+class _Said(NamedTuple):
+    """What the verdict is made of."""
+
+    effect: Interval
+    failures: Shares
+    slow: Shares
+    out_of_memory: Shares
+    mismatches: tuple[float, float]
 
 
-def _verdict(
-    effect: Interval, n: int, days: float, failures: Shares, slow: Shares, mismatch: float
-) -> tuple[Verdict, str]:
-    if mismatch >= BROKEN:
+def _verdict(said: _Said, n: int, days: float) -> tuple[Verdict, str]:
+    if max(said.mismatches) >= BROKEN:
+        which = "numbers of runs" if said.mismatches[0] >= BROKEN else "numbers of exposed runs"
         return "broken", (
-            "The arms have other numbers of runs than their weights say, and not by chance: logs "
+            f"The arms have other {which} than their weights say, and not by chance: logs "
             "of one arm are missing, or its runs never begin. No figure here can be trusted."
         )
+    effect = said.effect
     by = interval(effect)
-    for shares, what in ((failures, "fail"), (slow, f"take over {CLIPPED_AT:g} times as long")):
+    for shares, what in (
+        (said.failures, "fail"),
+        (said.out_of_memory, "run out of memory"),
+        (said.slow, f"take over {CLIPPED_AT:g} times as long"),
+    ):
         if shares.is_worse:
             return "stop", (
                 f"More of the treatment's runs {what}: {100 * shares.treatment.mean:.1f} % "

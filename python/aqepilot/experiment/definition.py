@@ -16,11 +16,13 @@ from pydantic import (
     ConfigDict,
     StrictStr,
     ValidationError,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 
 from aqepilot.errors import AqePilotError, Problem, nearest
-from aqepilot.experiment.assignment import parse_arms
+from aqepilot.experiment.assignment import PLAIN, parse_arms
 from aqepilot.policies import PREFIX, Policy
 
 if sys.version_info >= (3, 11):
@@ -31,9 +33,17 @@ else:
 KEY = f"{PREFIX}experiment."
 TABLE = "experiment"
 Unit = Literal["job_run", "query_run", "session"]
-Metric = Literal["task_ms", "wall_ms", "cpu_ms", "shuffle_bytes", "spill_bytes"]
+Metric = Literal["task_ms", "wall_ms", "cpu_ms", "core_ms", "shuffle_bytes", "spill_bytes"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_GUARDRAIL = re.compile(r"failed_queries\s*:\s*[1-9]\d{0,5}|driver_time\s*:\s*\d{1,6}(\.\d{1,2})?")
+_GUARDRAIL = re.compile(
+    r"failed_queries\s*:\s*[1-9]\d{0,5}|"
+    r"driver_time\s*:\s*(?=[\d.]*[1-9])\d{1,6}(\.\d{1,2})?"
+)
+# Text and comments of an expression, and what of a query is not known when its application starts.
+_NO_CODE = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_OF_QUERIES = re.compile(
+    r"\bquery\s*\.\s*`?(execution_id|fingerprint|description|tags)\b", re.IGNORECASE
+)
 
 
 def _name(name: str) -> str:
@@ -114,6 +124,23 @@ class Definition(BaseModel):
     metric: Metric | None = None
     guardrails: Annotated[StrictStr, AfterValidator(_guardrails)] | None = None
 
+    @field_validator("when")
+    @classmethod
+    def _is_looked_at(cls, when: str | None, info: ValidationInfo) -> str | None:
+        if when is None:
+            return when
+        if not when.strip():
+            raise ValueError("it is empty; leave it out for all.")
+        found = _OF_QUERIES.search(_NO_CODE.sub(" ", when))
+        unit = info.data.get("unit") or "job_run"
+        if found and unit == "job_run":
+            raise ValueError(
+                f"query.{found[1]} is not known when an application starts, and that is when a "
+                'job_run is looked at: no run would be of the experiment. With unit = "query_run" '
+                "each query is looked at by itself."
+            )
+        return when
+
     @model_validator(mode="after")
     def _in_order(self) -> Definition:
         if self.start and self.end and self.end <= self.start:
@@ -172,20 +199,32 @@ class Definition(BaseModel):
             if value is not None
         }
 
-    def missing(self, policies: Sequence[Policy], source: str) -> list[Problem]:
-        """Returns what is wrong with the policies that the arms name: those not among these."""
-        names = [policy.name for policy in policies]
-        return [
-            Problem(
-                "POLICY_UNKNOWN",
-                f"an arm names the policy {name!r}, which none of the files defines: give its "
-                "file, too.",
-                source,
-                nearest(name, names),
-            )
-            for name in self.policies
-            if name not in names
-        ]
+    def of_arms(self, policies: Sequence[Policy], source: str | Path) -> list[Problem]:
+        """Returns what is wrong with the policies that the arms name.
+
+        Args:
+            policies: All that there are: one that an arm names and is not among them is unknown,
+                and one that is off or in shadow decides nothing in its arm.
+            source: The experiment's file.
+        """
+        by_name = {policy.name: policy for policy in policies}
+        where = place(source, "arms")
+        found = []
+        for name in self.policies:
+            if name not in by_name:
+                message = (
+                    f"an arm names the policy {name!r}, which none of the files defines: give its "
+                    "file, too."
+                )
+                found.append(Problem("POLICY_UNKNOWN", message, where, nearest(name, [*by_name])))
+            elif (mode := by_name[name].mode or "enforce") != "enforce":
+                message = (
+                    f"an arm names the policy {name!r}, whose mode is {mode}: it would decide "
+                    'nothing there. Set mode = "enforce" in its file, or leave it out of the arm; '
+                    f"{PLAIN} is the arm without policies."
+                )
+                found.append(Problem("EXPERIMENT_INVALID", message, where))
+        return found
 
 
 def of_files(paths: Sequence[str | Path], policies: Sequence[Policy]) -> Definition | None:
@@ -200,9 +239,14 @@ def of_files(paths: Sequence[str | Path], policies: Sequence[Policy]) -> Definit
         message = "there are several experiments: an application has one at a time."
         raise AqePilotError(Problem("EXPERIMENT_INVALID", message, str(paths[1])))
     found = Definition.from_file(paths[0])
-    if problems := found.missing(policies, str(paths[0])):
+    if problems := found.of_arms(policies, paths[0]):
         raise AqePilotError(problems)
     return found
+
+
+def place(path: str | Path, key: str) -> str:
+    """Returns where a key of an experiment's file stands, as errors tell it."""
+    return f"{path}:{_line(Path(path).read_text('utf-8-sig'), key)}:1"
 
 
 def is_one(path: str | Path) -> bool:
@@ -216,15 +260,7 @@ def is_one(path: str | Path) -> bool:
 
 def _problem(error: Any, source: str, text: str) -> Problem:
     key = str(error["loc"][0]) if error["loc"] else TABLE
-    line = next(
-        (
-            i
-            for i, of in enumerate(text.splitlines(), 1)
-            if re.match(rf"\s*\[?\s*[\"']?{re.escape(key)}[\"']?\s*[=\]]", of)
-        ),
-        1,
-    )
-    where = f"{source}:{line}:1"
+    where = f"{source}:{_line(text, key)}:1"
     known = tuple(Definition.model_fields)
     if error["type"] == "missing":
         return Problem("EXPERIMENT_INVALID", f'{key} is missing; add {key} = "...".', where)
@@ -237,3 +273,9 @@ def _problem(error: Any, source: str, text: str) -> Problem:
         return Problem("EXPERIMENT_INVALID", message, where, nearest(str(error["input"]), words))
     message = str(error["msg"]).removeprefix("Value error, ")
     return Problem("EXPERIMENT_INVALID", f"{key}: {message}", where)
+
+
+def _line(text: str, key: str) -> int:
+    """Where a key of the file stands."""
+    is_key = re.compile(rf"\s*\[?\s*[\"']?{re.escape(key)}[\"']?\s*[=.\]]")
+    return next((i for i, of in enumerate(text.splitlines(), 1) if is_key.match(of)), 1)

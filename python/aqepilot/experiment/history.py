@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from aqepilot.errors import AqePilotError, Problem, nearest
-from aqepilot.experiment.analysis import Runs
+from aqepilot.errors import AqePilotError, Problem
+from aqepilot.experiment.described import Experiment, described
+from aqepilot.experiment.metrics import METRICS, collected, floored, runs, sums
+from aqepilot.experiment.runs import Runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from aqepilot.log import Log
 
-_MIB = 1 << 20
-# By name: what it is, how it is made of the queries of a run, and what less of it counts as: a
-# ratio to nothing says nothing.
-METRICS = {
-    "task_ms": ("time of tasks", "sum(task_ms)", 1),
-    "wall_ms": ("time of queries, one after the other", "sum(wall_ms)", 1),
-    "cpu_ms": ("processor time of tasks", "sum(cpu_ms)", 1),
-    "shuffle_bytes": ("bytes shuffled", "sum(shuffle_write_bytes)", _MIB),
-    "spill_bytes": ("bytes spilled to disk", "sum(disk_spill_bytes)", _MIB),
-}
-MOST_RUNS = 1_000_000
 # Airflow's name of a run that is made up for: it reads another day's data, at another time.
-_BACKFILL = "backfill__%"
+_IS_BACKFILL = "coalesce(run LIKE 'backfill__%', false)"
 
 
-class Experiment(NamedTuple):
-    """What is compared.
-
-    Attributes:
-        name: The experiment's.
-        unit_kind: ``job_run``, ``query_run`` or ``session``.
-        control: The control's name.
-        treatment: The name of the arm that is compared with it.
-        arms: All arms, the control first.
-        metric: What decides.
-        stopped: Why the treatment was stopped somewhere, with how often.
-    """
-
-    name: str
-    unit_kind: str
-    control: str
-    treatment: str
-    arms: tuple[str, ...]
-    metric: str
-    stopped: dict[str, int]
+@contextmanager
+def kept(log: Log) -> Iterator[Log]:
+    """The same log, read once for all that is asked of it meanwhile, and no more than is needed."""
+    sources = ("task_ms", "wall_ms", "cpu_ms", "executor_core_ms", "shuffle_write_bytes")
+    frames = {
+        "applications": log.applications.select("log", "app_name", "app_id", "ended"),
+        "queries": log.queries.select(
+            *("log", "job", "run", "fingerprint", "experiment", "unit", "started", "ended"),
+            *("succeeded", "error", "input_bytes", "disk_spill_bytes", *sources),
+        ),
+        "experiments": log.experiments,
+    }
+    persisted = {name: frame.persist() for name, frame in frames.items()}
+    try:
+        yield log._replace(**persisted)
+    finally:
+        for frame in persisted.values():
+            frame.unpersist()
 
 
 def runs_of(log: Log) -> Runs:
@@ -64,10 +53,10 @@ def runs_of(log: Log) -> Runs:
     Raises:
         AqePilotError: There is no run with a query, or there are more than a million.
     """
-    rows = _collected(_past(log))
-    if not rows:
+    found = collected(_past(log))
+    if not len(found["job"]):
         raise AqePilotError(Problem("RUNS_MISSING", "the logs have no run with a query."))
-    return _runs(rows)
+    return runs(found)
 
 
 def runs_in(
@@ -81,7 +70,7 @@ def runs_in(
 
     A unit that was assigned and has no outcome counts as failed, for its arm: its application broke
     off. One whose application may still run is left out. Runs that Airflow calls backfills are
-    left out, too.
+    told apart.
 
     Args:
         log: As `aqepilot.log.read_log` gives it.
@@ -93,83 +82,68 @@ def runs_in(
     Raises:
         AqePilotError: There is no such experiment or arm, or several; or there are too many units.
     """
-    of = _described(log, name, arm)
-    rows = _collected(_units(log, of, abandoned_after_hours))
-    if of.unit_kind == "session":
-        past = []
-    else:
-        by = of.unit_kind == "query_run"
-        past = _collected(_past(_without(log, of.name), by_query=by), MOST_RUNS - len(rows))
-    return of, _runs(sorted([*rows, *past], key=lambda row: float(row["ended"])))
+    of = described(log, name, arm)
+    units = collected(_units(log, of, abandoned_after_hours))
+    is_over = units.pop("is_over")
+    parts = [{key: values[is_over] for key, values in units.items()}]
+    if of.unit_kind != "session":
+        past = _past(_without(log, of.name), by_query=of.unit_kind == "query_run")
+        parts.append(collected(past))
+    return of._replace(running=int((~is_over).sum())), runs(*parts)
 
 
-def _described(log: Log, name: str | None, arm: str | None) -> Experiment:
-    from pyspark.sql import functions
+def queries_in(log: Log, of: Experiment) -> Runs:
+    """Returns the queries of the units of an experiment, by job and fingerprint.
 
-    is_stop = functions.col("what") == "stopped"
-    found = (
-        log.experiments.groupBy(
-            "experiment",
-            "unit_kind",
-            "arms",
-            "metric",
-            functions.when(is_stop, functions.col("arm")).alias("stopped"),
-            functions.when(is_stop, functions.col("detail")).alias("detail"),
-        )
-        .agg(functions.max("time").alias("last"), functions.count("*").alias("n"))
-        .orderBy("last")
-        .collect()
-    )
-    names = sorted({row["experiment"] for row in found})
-    if not names:
-        message = (
-            "the logs have no unit of an experiment: was spark.aqepilot.experiment.name submitted, "
-            "and was there an EXPERIMENT_INVALID in the drivers' logs?"
-        )
-        raise AqePilotError(Problem("EXPERIMENT_MISSING", message))
-    if (name not in names) if name else len(names) > 1:
-        what = f"there is no experiment {name!r} in the logs" if name else "there are several"
-        message = f"{what}: name one of {', '.join(names)}."
-        near = nearest(name, names) if name else []
-        raise AqePilotError(Problem("EXPERIMENT_UNKNOWN", message, suggestions=tuple(near)))
-    own = [row for row in found if row["experiment"] == (name or names[0])]
-    # Weights may have changed meanwhile: the newest arms say which there are.
-    arms = tuple(part.rpartition(":")[0] for part in own[-1]["arms"].split(","))
-    treatment = arm or arms[1]
-    if treatment not in arms[1:]:
-        message = f"{treatment!r} is no arm beside the control: name one of {', '.join(arms[1:])}."
-        raise AqePilotError(
-            Problem("ARM_UNKNOWN", message, suggestions=tuple(nearest(treatment, arms[1:])))
-        )
-    kinds = sorted({row["unit_kind"] for row in own})
-    if len(kinds) > 1:
-        message = (
-            f"experiment {own[0]['experiment']} was run with several kinds of units: "
-            f"{', '.join(kinds)}. Give the logs of one, or another name to each."
-        )
-        raise AqePilotError(Problem("EXPERIMENT_MIXED", message))
-    stopped: dict[str, int] = {}
-    for row in own:
-        if row["stopped"] == treatment:
-            stopped[row["detail"]] = stopped.get(row["detail"], 0) + row["n"]
-    return Experiment(
-        own[0]["experiment"], kinds[0], arms[0], treatment, arms, own[-1]["metric"], stopped
-    )
+    All queries of a unit with one fingerprint are one, and have the unit's arm.
 
+    Args:
+        log: As for `runs_in`.
+        of: What `runs_in` gave.
 
-def _units(log: Log, of: Experiment, abandoned_after_hours: float) -> DataFrame:
+    Raises:
+        AqePilotError: There are more than a million.
+    """
     from pyspark.sql import functions
     from pyspark.sql.functions import expr
 
-    told = log.experiments.where(functions.col("experiment") == of.name)
-    weight = "cast(str_to_map(first_arms, ',', ':')[{}] AS double)"
-    control, treatment = (
-        weight.format("'" + arm.replace("'", "''") + "'") for arm in (of.control, of.treatment)
+    queries = (
+        log.queries.where(functions.col("experiment") == of.name)
+        .where("fingerprint IS NOT NULL")
+        .groupBy("unit", "fingerprint")
+        .agg(*sums())
     )
-    units = (
-        told.groupBy("unit")
+    found = (
+        _drawn(log, of)
+        .join(queries, "unit")
+        .where(f"NOT {_IS_BACKFILL}")
+        .select(
+            expr("concat(job, '|', fingerprint)").alias("job"),
+            expr("unix_millis(coalesce(last_ended, last_told)) / 86400000D").alias("ended"),
+            functions.col("has_failed").alias("failed"),
+            functions.lit(False).alias("backfill"),
+            functions.lit(True).alias("counted"),
+            *("treated", "share", "exposed", "input_bytes", "out_of_memory"),
+            *(floored(metric) for metric in METRICS),
+        )
+    )
+    return runs(collected(found), collected(_past(_without(log, of.name), by_query=True)))
+
+
+def _drawn(log: Log, of: Experiment) -> DataFrame:
+    """The units of two arms, with the treatment's probability: null where it was no arm yet."""
+    from pyspark.sql import functions
+    from pyspark.sql.functions import expr
+
+    # Names of arms are words joined by +, which need no quoting.
+    weight = "cast(str_to_map(first_arms, ',', ':')['{}'] AS double)"
+    control, treatment = weight.format(of.control), weight.format(of.treatment)
+    return (
+        log.experiments.where(functions.col("experiment") == of.name)
+        .groupBy("unit")
         .agg(
-            expr("min_by(arm, time)").alias("arm"),
+            # A guard rail's event names the arm that it stopped.
+            expr("min_by(arm, time) FILTER (WHERE what <> 'stopped')").alias("arm"),
             expr("min_by(arms, time)").alias("first_arms"),
             expr("max_by(log, time)").alias("log"),
             expr("max_by(job, time)").alias("job"),
@@ -178,58 +152,59 @@ def _units(log: Log, of: Experiment, abandoned_after_hours: float) -> DataFrame:
             expr("bool_or(what = 'exposed')").alias("exposed"),
         )
         .where(functions.col("arm").isin(of.control, of.treatment))
-        .withColumn("share", expr(f"{treatment} / ({treatment} + {control})"))
+        .withColumn("share", expr(f"try_divide({treatment}, {treatment} + {control})"))
+        .withColumn("treated", functions.col("arm") == of.treatment)
     )
-    queries = (
-        log.queries.where(functions.col("experiment") == of.name)
-        .groupBy("unit")
-        .agg(
-            expr("coalesce(sum(input_bytes), 0)").alias("input_bytes"),
-            functions.max("ended").alias("last_ended"),
-            # One that failed before was caught by the job.
-            expr("NOT coalesce(max_by(succeeded, ended), false)").alias("has_failed"),
-            *(expr(text).alias(name) for name, (_, text, _) in METRICS.items()),
-        )
-    )
+
+
+def _units(log: Log, of: Experiment, abandoned_after_hours: float) -> DataFrame:
+    from pyspark.sql import functions
+    from pyspark.sql.functions import expr
+
+    queries = log.queries.where(functions.col("experiment") == of.name).groupBy("unit").agg(*sums())
     ends = log.applications.select("log", functions.col("ended").alias("app_ended"))
-    job = "job"
-    if of.unit_kind == "query_run":
-        job = "concat(job, '|', substring_index(unit, '|', -1))"
-        # The application's end says nothing of a query that has ended.
-        failed = "coalesce(has_failed, app_ended IS NULL)"
-    elif of.unit_kind == "session":
-        failed = "coalesce(has_failed, app_ended IS NULL)"
-    else:
-        failed = "app_ended IS NULL OR coalesce(has_failed, false)"
+    broken_off = (
+        log.queries.where("started IS NOT NULL AND ended IS NULL")
+        .select("log", functions.lit(True).alias("broke_off"))
+        .distinct()
+    )
+    job = f"concat(job, CASE WHEN {_IS_BACKFILL} THEN ' (backfill)' ELSE '' END)"
+    at = "last_ended, app_ended"
     is_over = (
         "app_ended IS NOT NULL OR last_told < current_timestamp() - "
         f"make_dt_interval(0, 0, 0, {abandoned_after_hours * 3600:f})"
     )
+    if of.unit_kind == "query_run":
+        job = f"concat({job}, '|', substring_index(unit, '|', -1))"
+        # The application's end says nothing of a query that has ended, and without an end it broke
+        # off: it had begun.
+        failed = "coalesce(has_failed, true)"
+    elif of.unit_kind == "session":
+        failed = "coalesce(has_failed, app_ended IS NULL)"
+    else:
+        # Who stops an application in the middle of a query ends it well.
+        failed = "app_ended IS NULL OR coalesce(broke_off, false) OR coalesce(has_failed, false)"
+        at = "app_ended, last_ended"
     if of.unit_kind != "job_run":
         is_over += " OR last_ended IS NOT NULL"
     return (
-        units.join(ends, "log", "left")
+        _drawn(log, of)
+        .join(ends, "log", "left")
+        .join(broken_off, "log", "left")
         .join(queries, "unit", "left")
-        .where(is_over)
-        .where(f"NOT run LIKE '{_BACKFILL}'")
         .select(
             expr(job).alias("job"),
-            expr(
-                "unix_millis(coalesce("
-                + (
-                    "app_ended, last_ended"
-                    if of.unit_kind == "job_run"
-                    else "last_ended, app_ended"
-                )
-                + ", last_told)) / 86400000D"
-            ).alias("ended"),
-            (functions.col("arm") == of.treatment).alias("treated"),
-            functions.lit(True).alias("counted"),
+            expr(f"unix_millis(coalesce({at}, last_told)) / 86400000D").alias("ended"),
+            "treated",
+            expr(f"NOT {_IS_BACKFILL}").alias("counted"),
+            expr(_IS_BACKFILL).alias("backfill"),
             "share",
             "exposed",
             expr(failed).alias("failed"),
+            expr("coalesce(out_of_memory, false)").alias("out_of_memory"),
             expr("cast(coalesce(input_bytes, 0) AS double)").alias("input_bytes"),
-            *(_floored(name) for name in METRICS),
+            expr(f"coalesce({is_over}, false)").alias("is_over"),
+            *(floored(name) for name in METRICS),
         )
     )
 
@@ -253,13 +228,7 @@ def _past(log: Log, *, by_query: bool = False) -> DataFrame:
         keys.append("fingerprint")
         queries = queries.where("fingerprint IS NOT NULL")
     summed = queries.groupBy(*keys).agg(
-        functions.max("job").alias("job"),
-        functions.max("run").alias("run"),
-        expr("coalesce(sum(input_bytes), 0)").alias("input_bytes"),
-        # One that failed before was caught by the job.
-        expr("NOT coalesce(max_by(succeeded, ended), false)").alias("has_failed"),
-        functions.max("ended").alias("last_ended"),
-        *(expr(text).alias(name) for name, (_, text, _) in METRICS.items()),
+        functions.max("job").alias("job"), functions.max("run").alias("run"), *sums()
     )
     known = log.applications.select("log", "app_name", "app_id", "ended")
     job = "coalesce(job, app_name, '')"
@@ -270,11 +239,13 @@ def _past(log: Log, *, by_query: bool = False) -> DataFrame:
         expr("coalesce(run, app_id, log)").alias("run"),
         expr("coalesce(ended, last_ended)").alias("at"),
         expr("has_failed" if by_query else "ended IS NULL OR has_failed").alias("failed"),
+        "queries",
         "input_bytes",
         *METRICS,
     )
+    no, half = functions.lit(False), functions.lit(0.5)
     return (
-        applications.where(f"at IS NOT NULL AND NOT run LIKE '{_BACKFILL}'")
+        applications.where(f"at IS NOT NULL AND NOT {_IS_BACKFILL}")
         .groupBy("job", "run")
         .agg(
             expr("max(unix_millis(at)) / 86400000D").alias("ended"),
@@ -284,49 +255,14 @@ def _past(log: Log, *, by_query: bool = False) -> DataFrame:
         .select(
             "job",
             "ended",
-            functions.lit(False).alias("treated"),
-            functions.lit(False).alias("counted"),
-            functions.lit(0.5).alias("share"),
-            functions.lit(False).alias("exposed"),
+            *(no.alias(name) for name in ("treated", "counted", "exposed", "out_of_memory")),
+            no.alias("backfill"),
+            half.alias("share"),
             "failed",
             "input_bytes",
-            *(_floored(name) for name in METRICS),
+            *(floored(name) for name in METRICS),
         )
     )
 
 
-_SUMMED = ("input_bytes", *METRICS)
-
-
-def _floored(metric: str) -> Any:
-    from pyspark.sql import functions
-
-    _, _, least = METRICS[metric]
-    return functions.expr(f"cast(greatest(coalesce({metric}, 0), {least}) AS double)").alias(metric)
-
-
-def _collected(frame: DataFrame, most: int = MOST_RUNS) -> list[Any]:
-    found: list[Any] = frame.orderBy("ended").limit(most + 1).collect()
-    if len(found) > most:
-        message = f"the logs have more than {MOST_RUNS:,} runs: give fewer of them."
-        raise AqePilotError(Problem("RUNS_TOO_MANY", message))
-    return found
-
-
-def _runs(rows: list[Any]) -> Runs:
-    columns = dict(zip(rows[0].__fields__, zip(*rows, strict=True), strict=True))
-
-    def column(name: str, kind: Any) -> Any:
-        return np.array(columns[name], dtype=kind)
-
-    return Runs(
-        ended=column("ended", np.float64),
-        job=column("job", np.str_),
-        treated=column("treated", np.bool_),
-        counted=column("counted", np.bool_),
-        share=column("share", np.float64),
-        exposed=column("exposed", np.bool_),
-        failed=column("failed", np.bool_),
-        input_bytes=column("input_bytes", np.float64),
-        metrics={name: column(name, np.float64) for name in METRICS},
-    )
+_SUMMED: tuple[Any, ...] = ("queries", "input_bytes", *METRICS)

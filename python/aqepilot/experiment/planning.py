@@ -15,7 +15,8 @@ import numpy as np
 from aqepilot.errors import AqePilotError, Problem
 from aqepilot.experiment import randomized
 from aqepilot.experiment.adjusted import CLIPPED_AT
-from aqepilot.experiment.analysis import ALPHA, Runs, rests_of
+from aqepilot.experiment.guards import EFFECT_ALPHA
+from aqepilot.experiment.runs import Runs, rests_of
 
 if TYPE_CHECKING:
     Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -132,7 +133,7 @@ def _days(
         treated = (generator.random(len(rest)) < share).astype(np.int64)
         seen = np.clip(rest + treated * math.log1p(-effect), -_CLIP, _CLIP)
         process = randomized.log_e_process(seen, treated, np.full(len(rest), share))
-        clear = np.flatnonzero(process >= -math.log(ALPHA))
+        clear = np.flatnonzero(process >= -math.log(EFFECT_ALPHA))
         ends = np.cumsum([len(of) for of in drawn])
         found.append(int(np.searchsorted(ends, clear[0], "right")) + 1 if len(clear) else math.inf)
     enough = sorted(found)[math.ceil(POWER * EXPERIMENTS) - 1]

@@ -28,9 +28,14 @@ def percent(log_ratio: float) -> str:
 def interval(of: Interval) -> str:
     """Returns an estimate with its confidence sequence; without one, the estimate alone.
 
+    An infinite estimate is that of an arm whose runs fail.
+
     >>> interval(Interval(9, -0.105, -0.2, -0.01))
     '-10.0% (-18.1% to -1.0%)'
     """
+    if math.isinf(of.mean):
+        which = "treatment" if of.mean > 0 else "control"
+        return f"without measure, as most runs of the {which} have no outcome"
     if not math.isfinite(of.lower):
         return f"{percent(of.mean)} (not known yet)"
     return f"{percent(of.mean)} ({percent(of.lower)} to {percent(of.upper)})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aqepilot.log import Log
-from aqepilot.report import decided, skew
+from aqepilot.report import decided, experiments, skew
 from aqepilot.report.values import Data, Fingerprint, Fingerprints, Heading, Joins, Run
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def gather(spark: SparkSession, log: Log, top: int) -> Data:
             skew.shuffles(decisions, queries),
             skew.stages(stages, queries, applications),
             _joins(queries, decisions),
+            experiments.of(log),
         )
     finally:
         for frame in kept:

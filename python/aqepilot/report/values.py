@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -196,6 +197,47 @@ class Joins(NamedTuple):
     changes: list[tuple[str, str, int]]
 
 
+class Effect(NamedTuple):
+    """An experiment's effect on one metric, as text: where the arms differ, and on all runs."""
+
+    what: str
+    exposed: str
+    all_of: str
+
+
+class TwoShares(NamedTuple):
+    """How many runs of each arm went badly in one way, as text."""
+
+    what: str
+    treatment: str
+    control: str
+    is_worse: bool
+
+
+class Tried(NamedTuple):
+    """What an experiment says.
+
+    Attributes:
+        name: Its name.
+        verdict: What to do; null where it could not be analysed.
+        sentences: What is to be said of it.
+        effects: By metric, the one that decides first.
+        treatment: The arm that is compared.
+        control: The arm that it is compared with.
+        shares: Of runs that went badly.
+        problem: Why it could not be analysed; null where it could.
+    """
+
+    name: str
+    verdict: str | None = None
+    sentences: Sequence[str] = ()
+    effects: Sequence[Effect] = ()
+    treatment: str = ""
+    control: str = ""
+    shares: Sequence[TwoShares] = ()
+    problem: str | None = None
+
+
 class Data(NamedTuple):
     """All that a page shows."""
 
@@ -208,3 +250,4 @@ class Data(NamedTuple):
     shuffles: list[Shuffle]
     stages: list[UnevenStage]
     joins: Joins
+    experiments: Sequence[Tried] = ()

@@ -69,7 +69,7 @@ final case class AqePilotControl(
   * @param unit
   *   what the draw was for: `job|run`, `job|run|fingerprint`, or the session's id
   * @param arm
-  *   what it was assigned, also after it was stopped
+  *   what it was assigned, also after it was stopped; of `stopped`, the arm that was
   * @param arms
   *   all with their weights in percent, the control first
   * @param metric

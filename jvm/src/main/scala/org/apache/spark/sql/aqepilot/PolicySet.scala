@@ -115,10 +115,10 @@ object PolicySet {
         def of(arm: Arm) = limited(conf, arm.policies.mkString(","))
         val own = of(place.arm)
         place.assigned.filter(_.inForce == place.arm).fold(own) { unit =>
-          val others = unit.of.experiment.arms.filter(_ != unit.arm).map(arm => arm -> of(arm))
+          val others = unit.of.others(unit).map(arm => arm -> of(arm))
           besides.computeIfAbsent(
             (unit, place.arm, own, others.map(_._2)),
-            _ => own.beside(new OtherArms(unit, others))
+            _ => own.beside(new OtherArms(unit, place.arm, others))
           )
         }
     }

@@ -74,7 +74,8 @@ object Definition {
   // Of no other object: the settings of AqePilotConf are made of these.
   private val Prefix = "spark.aqepilot.experiment."
 
-  val Metrics: Seq[String] = Seq("task_ms", "wall_ms", "cpu_ms", "shuffle_bytes", "spill_bytes")
+  val Metrics: Seq[String] =
+    Seq("task_ms", "wall_ms", "cpu_ms", "core_ms", "shuffle_bytes", "spill_bytes")
 
   private def submitted(
       key: String,
@@ -164,8 +165,8 @@ object Definition {
     "guardrails",
     s"${StoppingRules.FailedQueries}:<number>, ${StoppingRules.DriverTime}:<percent>; or ${StoppingRules.Never}",
     Some(s"${StoppingRules.FailedQueries}:1,${StoppingRules.DriverTime}:20"),
-    "What ends an arm other than the control in this application, which goes on as control: so many failed queries, or " +
-      "that asking takes more than so much of the time of queries, once these took a minute."
+    "What ends an arm other than the control in this application, which goes on as control: so many failed queries of " +
+      "units in which the arms differed, or that asking takes more than so much of the time of queries, once these took a minute."
   )(StoppingRules.parse(_).left.toOption)
 
   val settings: Seq[Setting] =

@@ -1,43 +1,63 @@
 package org.apache.spark.sql.aqepilot.experiment
 
 import java.util.concurrent.ConcurrentHashMap
-import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong}
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot._
 import org.apache.spark.sql.aqepilot.facts.QueryFacts
 import org.apache.spark.sql.aqepilot.log.{DecisionLog, Owners}
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{Arm, DecisionPoint, Experiment, Found, RunIdentity}
+import io.aqepilot.decision.{Arm, DecisionPoint, DecisionPoints, Experiment, Found, RunIdentity}
 import io.aqepilot.log.{AqePilotExperiment, EventSchema}
 
 /** One unit of an experiment, in this driver. */
 final class Assigned(val of: Running, val unit: String, val arm: Arm, val run: RunIdentity) {
 
-  private val isExposed = new AtomicBoolean
+  private val exposed = new AtomicBoolean
+  private val besideNanos = new AtomicLong
 
   /** Whose policies are asked: the control's once a guard rail ended the arm here. */
-  def inForce: Arm = if (of.stopped(arm).isEmpty) arm else of.experiment.control
+  def inForce: Arm = of.inForce(arm)
 
   /** Until the arms' answers differ, the other arms' policies are asked, too. */
-  def isOpen: Boolean = !isExposed.get && of.stopped(arm).isEmpty
+  def isExposed: Boolean = exposed.get
 
   /** From here on it would have gone otherwise under another arm. */
   def expose(executionId: Option[Long], detail: String): Unit =
-    if (isExposed.compareAndSet(false, true)) of.tell(this, "exposed", executionId, Some(detail))
+    if (exposed.compareAndSet(false, true))
+      of.tell(this, arm, "exposed", executionId, Some(detail))
+
+  /** So long the other arms were asked. */
+  def askedBeside(nanos: Long): Unit = besideNanos.addAndGet(nanos)
+
+  /** In microseconds, since the last call. */
+  private[experiment] def takeBeside(): Double = besideNanos.getAndSet(0) / 1e3
 
   def state: String =
-    if (of.stopped(arm).isDefined) "stopped" else if (isExposed.get) "exposed" else "assigned"
+    if (of.stopped(arm).isDefined) "stopped" else if (isExposed) "exposed" else "assigned"
 }
 
-/** An application's experiment. */
-final class Running(sc: SparkContext, val definition: Definition) {
+/** An application's experiment.
+  *
+  * @param query
+  *   the facts `query` of an execution
+  * @param post
+  *   puts an event into the log
+  */
+final class Running(
+    val definition: Definition,
+    query: Option[Long] => InternalRow,
+    post: AqePilotExperiment => Unit
+) {
   import Running._
 
   // None: it is not for this unit.
   private val units = Recent.map[String, Option[Assigned]](MaxUnits)
+  private val executions = Recent.map[Long, Option[Assigned]](MaxUnits)
   private val ended = new ConcurrentHashMap[String, String]
   private val taken = new ConcurrentHashMap[String, Taken]
 
@@ -45,6 +65,33 @@ final class Running(sc: SparkContext, val definition: Definition) {
 
   /** Why an arm is not in force here any more. */
   def stopped(arm: Arm): Option[String] = Option(ended.get(arm.name))
+
+  /** The arm whose policies are asked for the units of an arm. */
+  def inForce(arm: Arm): Arm = if (stopped(arm).isEmpty) arm else experiment.control
+
+  /** What a unit could run as under another arm. It must not depend on the arm that the unit has: which units are
+    * exposed would depend on it, too, and only the control's would be once an arm is stopped.
+    */
+  def others(unit: Assigned): Seq[Arm] =
+    experiment.arms.map(inForce).distinct.filter(_ != unit.inForce)
+
+  /** The session may change its settings, and others hear of the query's end later. */
+  def keep(executionId: Long, assigned: Option[Assigned]): Unit =
+    executions.putIfAbsent(executionId, assigned)
+
+  /** What was kept of an execution. */
+  def kept(executionId: Long): Option[Option[Assigned]] = Option(executions.get(executionId))
+
+  /** The settings that a session leaves as they were submitted, or else runs outside. */
+  private lazy val settings: Seq[String] =
+    (AqePilotConf.Mode.key +: experiment.arms.flatMap(_.policies).distinct.flatMap { name =>
+      (DecisionPoints.names ++ Seq("when", "mode"))
+        .map(part => s"${AqePilotConf.PolicyPrefix}$name.$part")
+    })
+
+  /** Whether a session has the arms' policies as they were submitted. */
+  def hasSubmitted(of: String => Option[String], submitted: String => Option[String]): Boolean =
+    definition.experiment.isEmpty || settings.forall(key => of(key) == submitted(key))
 
   /** The unit that a session and query belong to; none where that is not known. */
   def unitOf(
@@ -74,7 +121,7 @@ final class Running(sc: SparkContext, val definition: Definition) {
               Some(new Assigned(this, unit, experiment.armOf(unit), run))
             else None
           units.put(unit, made)
-          made.foreach(tell(_, "assigned", None, None))
+          made.foreach(its => tell(its, its.arm, "assigned", None, None))
           made
         }
       }
@@ -84,7 +131,7 @@ final class Running(sc: SparkContext, val definition: Definition) {
   def known(unit: String): Option[Assigned] = Option(units.get(unit)).flatten
 
   private def isMeant(executionId: Option[Long]) = definition.when.forall { when =>
-    val facts = new GenericInternalRow(Array[Any](QueryFacts.query(sc, executionId)))
+    val facts = new GenericInternalRow(Array[Any](query(executionId)))
     when.eval(facts) match {
       case Right(value)  => value == true
       case Left(failure) =>
@@ -95,28 +142,25 @@ final class Running(sc: SparkContext, val definition: Definition) {
     }
   }
 
-  /** A query of a unit has ended. */
+  /** A query of a unit has ended.
+    *
+    * What happens before a unit is exposed happens under each of its arms, and must end all of them or none: its failures
+    * are no arm's, and the time for which its arms were asked counts for all.
+    */
   def closed(unit: Assigned, hasFailed: Boolean, wallMillis: Long, askedMicros: Double): Unit = {
-    val arm = unit.arm
-    if (arm != experiment.control && stopped(arm).isEmpty) {
+    val asked = (askedMicros + unit.takeBeside()) / 1e3
+    val (arms, failed) =
+      if (unit.isExposed) (Seq(unit.arm), if (hasFailed) 1 else 0) else (experiment.arms, 0)
+    arms.filter(arm => arm != experiment.control && stopped(arm).isEmpty).foreach { arm =>
       val sum = taken.merge(
         arm.name,
-        Taken(if (hasFailed) 1 else 0, wallMillis, askedMicros / 1e3),
+        Taken(failed, wallMillis, asked),
         (a, b) =>
           Taken(a.failed + b.failed, a.wallMillis + b.wallMillis, a.askedMillis + b.askedMillis)
       )
-      val guards = definition.guardrails
-      val failures = guards.failedQueries.filter(sum.failed >= _).map { n =>
-        s"${sum.failed} failed queries (${StoppingRules.FailedQueries}:$n)"
-      }
-      val share = 100 * sum.askedMillis / math.max(1.0, sum.wallMillis.toDouble)
-      val time =
-        guards.driverPercent.filter(share > _ && sum.wallMillis >= LeastMillis).map { most =>
-          f"asking took $share%.1f %% of the time of queries (${StoppingRules.DriverTime}:$most%.1f)"
-        }
-      failures.orElse(time).foreach { why =>
+      breached(sum).foreach { why =>
         if (ended.putIfAbsent(arm.name, why) == null) {
-          tell(unit, "stopped", None, Some(why))
+          tell(unit, arm, "stopped", None, Some(why))
           FailOpen.warnOnce(
             s"EXPERIMENT_STOPPED: arm ${arm.name} of experiment ${experiment.name} is not in force in this " +
               s"application any more, which goes on as ${experiment.control.name}: $why"
@@ -126,20 +170,31 @@ final class Running(sc: SparkContext, val definition: Definition) {
     }
   }
 
+  private def breached(sum: Taken): Option[String] = {
+    val guards = definition.guardrails
+    val share = 100 * sum.askedMillis / math.max(1.0, sum.wallMillis.toDouble)
+    guards.failedQueries.filter(sum.failed >= _).map { n =>
+      s"${sum.failed} failed queries (${StoppingRules.FailedQueries}:$n)"
+    }.orElse(guards.driverPercent.filter(share > _ && sum.wallMillis >= LeastMillis).map { most =>
+      f"asking took $share%.1f %% of the time of queries (${StoppingRules.DriverTime}:$most%.1f)"
+    })
+  }
+
   private[experiment] def tell(
       of: Assigned,
+      arm: Arm,
       what: String,
       executionId: Option[Long],
       detail: Option[String]
   ): Unit = FailOpen("experiment", ()) {
-    DecisionLog.get(sc).experiment(
+    post(
       AqePilotExperiment(
         EventSchema.Version,
         System.currentTimeMillis(),
         experiment.name,
         experiment.unitKind,
         of.unit,
-        of.arm.name,
+        arm.name,
         experiment.arms.map(a => s"${a.name}:${a.weight / 100.0}").mkString(","),
         definition.metric,
         what,
@@ -166,7 +221,9 @@ object Experiments {
   def of(sc: SparkContext): Option[Running] = known.of(sc)
 
   private val known = new PerApplication[Option[Running]](sc =>
-    Definition.read(sc.conf.getOption, Runs.limit(sc)).map(new Running(sc, _))
+    Definition.read(sc.conf.getOption, Runs.limit(sc)).map(
+      new Running(_, QueryFacts.query(sc, _), DecisionLog.get(sc).experiment(_))
+    )
   )
 
   /** When the application starts: the run gets its arm, so that one without an outcome is seen. */
@@ -188,38 +245,68 @@ object Experiments {
   final case class Place(running: Running, assigned: Option[Assigned], arm: Arm)
 
   /** Where this thread's query belongs; none where no experiment is submitted, no arms can be read, or the session
-    * brings its own list of policies.
+    * brings its own list of policies. A session that brings its own texts of the arms' policies has those, as control.
     */
   def place(conf: SQLConf): Option[Place] = for {
     sc <- SparkContext.getActive
     running <- of(sc)
     control <- running.definition.control
-    if isSubmittedList(conf)
+    session = sessions.of(sc).of(conf)(read(running, sc, _))
+    if session.hasSubmittedList || keptOutside(running, sc)
   } yield {
-    val run = Runs.of(conf, sc)
     lazy val executionId = QueryFacts.executionId(sc)
-    val unit = running.unitOf(
-      run,
-      Sessions.active.map(Owners.of(_, executionId)),
-      QueryFacts.fingerprint(executionId)
+    val unit = Some(session.run).filter(_ => session.isInside).flatMap(
+      running.unitOf(
+        _,
+        Sessions.active.map(Owners.of(_, executionId)),
+        QueryFacts.fingerprint(executionId)
+      )
     )
-    val assigned = unit.flatMap(running.assigned(_, run, executionId))
+    val assigned = unit.flatMap(running.assigned(_, session.run, executionId))
+    if (unit.isDefined || !session.isInside) executionId.foreach(running.keep(_, assigned))
     Place(running, assigned, assigned.fold(control)(_.inForce))
   }
 
-  /** The same of a query that has ended: only what was looked up while it ran. */
+  private def keptOutside(running: Running, sc: SparkContext): Boolean = {
+    QueryFacts.executionId(sc).foreach(running.keep(_, None))
+    false
+  }
+
+  /** The same of a query that has ended: what was looked up while it ran, as far as it was planned then. */
   def ended(
       sc: SparkContext,
       conf: SQLConf,
+      executionId: Long,
       session: => Option[String],
       query: => Option[String]
-  ): Option[Assigned] = of(sc).filter(_ => isSubmittedList(conf)).flatMap { running =>
-    running.unitOf(Runs.of(conf, sc), session, query).flatMap(running.known)
+  ): Option[Assigned] = of(sc).flatMap { running =>
+    running.kept(executionId).getOrElse {
+      val of = sessions.of(sc).of(conf)(read(running, sc, _))
+      Some(of.run).filter(_ => of.isInside)
+        .flatMap(running.unitOf(_, session, query)).flatMap(running.known)
+    }
   }
 
-  private def isSubmittedList(conf: SQLConf) =
+  /** What a session's settings say. */
+  final private case class OfSession(
+      run: RunIdentity,
+      hasSubmittedList: Boolean,
+      hasSubmittedPolicies: Boolean
+  ) {
+    def isInside: Boolean = hasSubmittedList && hasSubmittedPolicies
+  }
+
+  private val sessions = new PerApplication(_ => new BySettings[OfSession])
+
+  private def read(running: Running, sc: SparkContext, conf: SQLConf) = OfSession(
+    Runs.of(conf, sc),
     conf.getConfString(AqePilotConf.Policies.key, "") ==
-      AqePilotConf.submitted(AqePilotConf.Policies.key).getOrElse("")
+      AqePilotConf.submitted(AqePilotConf.Policies.key).getOrElse(""),
+    running.hasSubmitted(
+      key => Option(conf.getConfString(key, null)),
+      AqePilotConf.submitted
+    )
+  )
 }
 
 /** The other arms of a unit, asked beside its own until an answer differs.
@@ -227,10 +314,15 @@ object Experiments {
   * @param others
   *   each with its policies, as far as they may go
   */
-final class OtherArms(val assigned: Assigned, others: Seq[(Arm, PolicySet)]) {
+final class OtherArms(val assigned: Assigned, own: Arm, others: Seq[(Arm, PolicySet)]) {
+
+  /** A guard rail may have ended an arm since it was looked up. */
+  private def inForce =
+    if (assigned.isExposed || assigned.inForce != own) Nil
+    else others.filter { case (arm, _) => assigned.of.stopped(arm).isEmpty }
 
   def isAsked(point: DecisionPoint): Boolean =
-    assigned.isOpen && others.exists(_._2.at(point).exists(_.mode == Mode.Enforce))
+    inForce.exists(_._2.at(point).exists(_.mode == Mode.Enforce))
 
   /** @param own
     *   what the own arm does here; none is Spark's own
@@ -239,17 +331,20 @@ final class OtherArms(val assigned: Assigned, others: Seq[(Arm, PolicySet)]) {
     */
   def compare(point: DecisionPoint, executionId: Option[Long], own: Option[Any])(
       of: PolicySet => Option[Any]
-  ): Unit = if (isAsked(point) || (assigned.isOpen && own.isDefined)) {
+  ): Unit = if (isAsked(point) || own.isDefined) {
     def said(decision: Option[Any]) = decision.fold("Spark's own")(point.show(_).take(MaxChars))
-    others.iterator
-      .map { case (arm, set) => arm -> of(set) }
-      .find { case (_, theirs) => said(theirs) != said(own) }
-      .foreach { case (arm, theirs) =>
-        assigned.expose(
-          executionId,
-          s"${point.name}: ${said(own)}, with arm ${arm.name}: ${said(theirs)}"
-        )
-      }
+    val begun = System.nanoTime()
+    try
+      inForce.iterator
+        .map { case (arm, set) => arm -> of(set) }
+        .find { case (_, theirs) => said(theirs) != said(own) }
+        .foreach { case (arm, theirs) =>
+          assigned.expose(
+            executionId,
+            s"${point.name}: ${said(own)}, with arm ${arm.name}: ${said(theirs)}"
+          )
+        }
+    finally assigned.askedBeside(System.nanoTime() - begun)
   }
 
   private val MaxChars = 200

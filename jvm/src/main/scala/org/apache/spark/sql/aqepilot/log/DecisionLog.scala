@@ -49,7 +49,7 @@ final class DecisionLog private (sc: SparkContext) {
       droppedEvents,
       conf => Some(Runs.of(conf.getOrElse(new SQLConf), sc)),
       () => Control.of(sc),
-      Experiments.ended(sc, _, _, _),
+      (conf, id, session, query) => Experiments.ended(sc, conf, id, session, query()),
       failOpen
     )
 

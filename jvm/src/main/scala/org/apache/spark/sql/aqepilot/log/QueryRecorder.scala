@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot.log
 import java.util.{LinkedHashMap, Map}
 import java.util.concurrent.CountDownLatch
 
+import scala.annotation.tailrec
 import scala.collection.mutable
 import scala.util.Try
 
@@ -32,7 +33,7 @@ final private[log] class QueryRecorder(
     droppedEvents: => Long,
     run: Option[SQLConf] => Option[RunIdentity],
     control: () => Option[Control],
-    unitOf: (SQLConf, Option[String], Option[String]) => Option[Assigned],
+    unitOf: (SQLConf, Long, Option[String], () => Option[String]) => Option[Assigned],
     failOpen: FailOpen
 ) extends SparkListener {
   import QueryRecorder._
@@ -94,7 +95,12 @@ final private[log] class QueryRecorder(
             val session = Option(end.qe).map(_.sparkSession)
             val unit = session.flatMap { s =>
               failOpen("experiment", Option.empty[Assigned]) {
-                unitOf(s.sessionState.conf, Some(Owners.of(s.sessionUUID)), fingerprint)
+                unitOf(
+                  s.sessionState.conf,
+                  end.executionId,
+                  Some(Owners.of(s.sessionUUID)),
+                  () => fingerprint
+                )
               }
             }
             if (own.nonEmpty || query.decisions.nonEmpty || unit.isDefined) {
@@ -143,7 +149,7 @@ final private[log] class QueryRecorder(
       failOpen("experiment", ()) {
         // Decisions with the same facts were asked for at once.
         val asked = decisions.groupBy(_.factsId).values.map(_.head.askedMicros).sum
-        its.of.closed(its, error.isDefined, wallMillis, asked)
+        its.of.closed(its, error.exists(!isCancelled(_, end.executionFailure)), wallMillis, asked)
       }
     }
     val its = failOpen("run", Option.empty[RunIdentity]) {
@@ -242,6 +248,26 @@ private[log] object QueryRecorder {
   val MaxDecisions = 20000
   val MaxUnclaimed = 1000
   private val MaxErrorChars = 4000
+
+  // The name of the exception's class or of the error's condition may stand before it.
+  private val Cancelled =
+    "(?s)(?:[\\w.$]+: )?(?:\\[[A-Z_.]+\\] )?(?:Job \\d+ cancelled\\b|Operation has been cancell?ed\\b).*".r
+
+  /** Whether somebody ended a query that could have gone on. */
+  def isCancelled(error: String, failure: Option[Throwable]): Boolean = {
+    def says(text: String) = text != null && Cancelled.pattern.matcher(text).matches
+    @tailrec def because(e: Throwable, depth: Int): Boolean = e match {
+      case null                                                 => false
+      case _: InterruptedException                              => true
+      case _ if says(e.getMessage)                              => true
+      case _ if depth > MaxCauses                               => false
+      case _ if e.getSuppressed.exists(s => says(s.getMessage)) => true
+      case _                                                    => because(e.getCause, depth + 1)
+    }
+    says(error) || failure.exists(because(_, 0))
+  }
+
+  private val MaxCauses = 20
 
   /** Goes through the queue of our listener behind all that was posted before it. */
   final class Barrier extends SparkListenerEvent {
