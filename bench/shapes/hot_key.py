@@ -67,11 +67,11 @@ SHAPE = Shape(
         ),
     },
     counters={
-        "inner join, no wait": one(
+        "inner join without the wait": one(
             "SELECT region, sum(length(concat(region, payload))) FROM events"
             " JOIN customers USING (customer) GROUP BY region"
         ),
-        "even keys, no wait": one(
+        "even keys without the wait": one(
             "SELECT region, sum(length(concat(region, payload))) FROM events"
             " JOIN customers ON shop = customers.customer GROUP BY region"
         ),

@@ -57,7 +57,7 @@ SHAPE = Shape(
             "SELECT count(*), max(price) FROM visits LEFT JOIN prices"
             " ON visits.product = prices.product AND at BETWEEN since AND since + 1000"
         ),
-        "500 times larger than estimated, fails": one(
+        "500 times larger than estimated: fails": one(
             "SELECT count(*), max(n) FROM items JOIN (SELECT basket * 500 + step AS item, owner"
             " FROM baskets LATERAL VIEW explode(sequence(0, 499)) AS step WHERE owner % 5 = 0)"
             " USING (item)"
@@ -69,7 +69,7 @@ SHAPE = Shape(
         ),
     },
     counters={
-        "unique keys, few rows": one(
+        "unique keys and few rows": one(
             "SELECT count(*) FROM items JOIN days ON n % 20000 = day AND item % 7 < weekday"
         ),
         "a small table": one(

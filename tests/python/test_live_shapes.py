@@ -97,9 +97,9 @@ def test_short_queries_have_partitions_for_their_bytes(spark: SparkSession, tmp_
 @pytest.mark.parametrize(
     ("name", "query", "size"),
     [
-        ("hot_key", "even keys, no wait", 0.3),
+        ("hot_key", "even keys without the wait", 0.3),
         ("python_rows", "few rows", 0.1),
-        ("wrong_broadcast", "unique keys, few rows", 0.01),
+        ("wrong_broadcast", "unique keys and few rows", 0.01),
         ("wrong_broadcast", "a small table", 0.01),
     ],
 )

@@ -59,3 +59,5 @@ def test_a_shape_says_what_is_seen_and_has_recipes_and_counter_shapes(name: str)
     assert set(shape.recipes) <= set(recipes.names())
     assert running.ways(name)[running.RECIPE]["spark.aqepilot.policies"]
     assert shape.slots in (2, 16)
+    # `--queries` takes them by commas.
+    assert not [query for query in (*shape.queries, *shape.counters) if "," in query]
