@@ -10,6 +10,10 @@ import parity
 import tpcds
 import tpch
 
+SHUFFLED = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+}
 # Shuffles below 1 MB are one task to Spark, others one for each core at least.
 EXPANDING = {
     "explode of few bytes": """

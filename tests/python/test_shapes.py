@@ -8,6 +8,7 @@ from typing import Any
 
 import bench.shapes
 import pytest
+from bench import __main__ as command
 from bench.shapes import SHAPES, running
 from bench.shapes.tasks import by_group
 
@@ -37,6 +38,11 @@ def test_the_longest_task_is_compared_with_those_of_its_stage(tmp_path: Path) ->
     found = by_group(log)
     assert found["a"] == (4, 5.01, 4.0, 8.0, 28, 0)
     assert found["b"].failed == 1
+
+
+def test_the_command_knows_the_shapes() -> None:
+    assert set(SHAPES) <= set(command.NAMES)
+    assert "shapes" in command.PARTS
 
 
 def test_a_run_that_failed_is_shown_and_compared_with_nothing() -> None:
