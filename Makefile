@@ -46,7 +46,7 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-all test-classes test-jvm test-python fuzz mutants parity small-heap soak spark-suites smoke jar-matrix vendor-forks hostile demo bench lint lint-python lint-scala format docs catalog clean
+.PHONY: help check env jars wheel install test test-all test-classes test-jvm test-python fuzz mutants parity small-heap soak spark-suites smoke jar-matrix vendor-forks hostile demo bench lint lint-python lint-scala format docs site catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -194,15 +194,19 @@ target/spark-suites/%/classpath.txt: tests/spark_suites/published.csv project/Sp
 	$(SBT) spark-suites-$(subst .,_,$*)/classPath
 
 # ---- see it work
-demo: $(ONE_SPARK) ## TPC-H with a skewed key, plain and with a policy, side by side
+demo: $(ONE_SPARK) ## a join with a hot key, plain and with a policy that splits it: the times of its tasks
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m aqepilot demo $(ARGS)
 
-bench: $(ONE_SPARK) ## what aqepilot costs, paired with plain Spark
+bench: $(ONE_SPARK) ## what aqepilot gains and costs, beside plain Spark; ARGS="shapes --only hot_key --rounds 3"
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m bench $(ARGS)
 
 docs: .envs/tools/.ready ## what the pages in docs/ take from the sources; the Python reference, in dist/docs/
 	PYTHONPATH=python $(TOOLS)/python tools/docs.py
 	PYTHONPATH=python $(TOOLS)/pdoc -d google -o dist/docs aqepilot
+
+site: .envs/tools/.ready ## the documentation as pages with search, in dist/site/; fails on a dead link
+	$(UV) pip install --quiet -p .envs/tools/bin/python --group site -r pyproject.toml
+	NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet --strict
 
 clean: ## all that was built; the environments stay
 	rm -rf target jvm/target project/target project/project dist python/aqepilot/jars .sbt

@@ -19,8 +19,9 @@ sys.path[:0] = [str(ROOT / "tests" / "python")]
 from bench import logs, machine, recipes, runs, sizes  # noqa: E402
 from bench.cases import CASES  # noqa: E402
 from bench.figures import Spread, ratios, spread  # noqa: E402
+from bench.shapes import SHAPES, running  # noqa: E402
 
-NAMES = list(dict.fromkeys([*runs.ASKS, *sizes.KINDS, *CASES]))
+NAMES = list(dict.fromkeys([*runs.ASKS, *sizes.KINDS, *CASES, *SHAPES]))
 PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 EXPERIMENT_SHARES = {
     "false alarms": "false_alarms",
@@ -34,7 +35,7 @@ OF_JOBS_SHARES = {
     "5% found, jobs' past unknown": "found_unadjusted",
     "intervals that have the 5%": "covered",
 }
-PARTS = ("ask", "python", "planning", "sizes", "tpch", "log", "experiments", "recipes")
+PARTS = ("ask", "python", "planning", "sizes", "tpch", "log", "experiments", "recipes", "shapes")
 
 
 def main() -> None:
@@ -58,6 +59,12 @@ def main() -> None:
             name: recipes.measure(name, options.scale, options.rounds, options.queries)
             for name in CASES
             if name in (options.only or CASES)
+        }
+    if "shapes" in options.part:
+        figures["shapes"] = {
+            name: running.measure(name, options.rounds, options.queries)
+            for name in SHAPES
+            if name in (options.only or SHAPES)
         }
     if "experiments" in options.part:
         from bench import experiments, million
@@ -186,6 +193,9 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             (f"{title}, by query", recipes.by_query(found)),
         ):
             lines += _table(what, head, rows)
+    for name, found in figures.get("shapes", {}).items():
+        title = f"{name}, {SHAPES[name].master}, {rounds} rounds"
+        lines += _table(title, running.HEAD, running.table(found))
     return "\n".join(lines)
 
 
@@ -209,7 +219,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "part",
         nargs="*",
-        help=f"some of {', '.join(PARTS)}; default: all but recipes, which take hours",
+        help=f"some of {', '.join(PARTS)}; default: all but recipes and shapes, which take long",
     )
     parser.add_argument("--rounds", type=int, default=6, help="runs of each variant (default 6)")
     parser.add_argument(
@@ -241,7 +251,7 @@ def _options() -> argparse.Namespace:
         type=_words,
         default=[],
         metavar="NAMES",
-        help="of ask, sizes and recipes, these only: " + ", ".join(NAMES),
+        help="of ask, sizes, recipes and shapes, these only: " + ", ".join(NAMES),
     )
     parser.add_argument(
         "--queries", type=_words, default=[], metavar="NAMES", help="of their queries, these only"
@@ -260,10 +270,12 @@ def _options() -> argparse.Namespace:
     if options.queries:
         measured = [name for name in CASES if name in (options.only or CASES)]
         known = dict.fromkeys(query for name in measured for query in CASES[name].queries())
+        shapes = [shape for name, shape in SHAPES.items() if name in (options.only or SHAPES)]
+        known |= dict.fromkeys(q for of in shapes for q in (*of.queries, *of.counters))
         unknown = set(options.queries) - set(known)
         if unknown:
             parser.error(f"no query {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-    options.part = options.part or PARTS[:-1]
+    options.part = options.part or PARTS[:-2]
     if options.quick:
         options.rounds, options.scale, options.asks = 2, 0.1, 6
         options.python_queries = 20

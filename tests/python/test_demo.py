@@ -1,4 +1,4 @@
-"""The demo: runs, shows both joins and the decision, saves a picture; its log reader."""
+"""The demo: runs, shows tasks and the decision, saves a picture; its log reader."""
 
 from __future__ import annotations
 
@@ -15,23 +15,20 @@ from aqepilot.demo import eventlog, screen, sparks
 from aqepilot.errors import AqePilotError
 
 WORDS = submitting.words(
-    {
-        "spark.sql.autoBroadcastJoinThreshold": "-1",
-        "spark.driver.extraJavaOptions": submitting.SHORT_JVM,
-    }
+    {"spark.driver.extraJavaOptions": submitting.SHORT_JVM, "spark.sql.shuffle.partitions": "32"}
 )
 
 
 @tiers.on("4.3")
-def test_demo_shows_both_joins_and_the_decision(
+def test_demo_shows_the_tasks_of_both_runs_and_the_decision(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     picture = tmp_path / "demo.svg"
-    words = ["--scale", "0.01", "--data", str(tmp_path), "--svg", str(picture), *WORDS]
+    words = ["--wait-ms", "0", "--data", str(tmp_path), "--svg", str(picture), *WORDS]
     assert demo.main(words) == 0
     shown = capsys.readouterr().out
     assert pyspark.__version__ in shown
-    for word in ("SortMergeJoin", "ShuffledHashJoin BuildRight", "adopted", "7 rows", "the same"):
+    for word in ("SortMergeJoin", "█", "left_target_bytes", "adopted", "5 rows", "the same"):
         assert word in shown
     assert "spark-submit" in shown
     assert "<svg" in picture.read_text("utf-8")

@@ -210,13 +210,13 @@ def test_nothing_is_asked_twice_about_the_same(little_tables: SparkSession, exec
     assert 2 <= len(seen) == len(set(seen))
 
 
-def test_no_regret_broadcast_refuses_a_replan_that_adds_a_shuffle(
+def test_a_policy_refuses_a_replan_that_adds_a_shuffle(
     little_tables: SparkSession, executed: Run, plain: Any
 ) -> None:
     """Splitting the skewed join would cost the aggregate above it a shuffle."""
     spark = little_tables
     little.settings(spark, SKEWED)
-    text = recipes.get("no_regret_broadcast").points[POINT]
+    text = "CASE WHEN plan.new_shuffles > 0 THEN greatest(spark.cost, spark.current_cost) + 1 END"
     spark.conf.set(FORCE, "true")
     before, after = before_and_after(spark, executed, plain, SKEWED_BY_KEY, text)
     assert [j.skewed for j in before.joins] == [True]

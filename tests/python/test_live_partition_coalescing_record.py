@@ -220,23 +220,39 @@ def test_the_same_cached_table_is_decided_once(spark: SparkSession) -> None:
 EXPLODED = "SELECT explode(array(v, v)) FROM (SELECT /*+ REPARTITION(k) */ * FROM big)"
 
 
-@pytest.mark.parametrize(
-    ("recipe", "sql", "fewer"),
-    [("small_tasks", little.BIG_DENSE, True), ("expanding_stages", EXPLODED, False)],
-)
-def test_ready_made_policies_change_what_they_say(
-    spark: SparkSession, plain: Any, recipe: str, sql: str, fewer: bool
-) -> None:
-    other = EXPLODED if fewer else little.BIG_DENSE
+def test_expanding_stages_has_a_task_for_each_slot(spark: SparkSession, plain: Any) -> None:
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "64MB")
     with plain(spark):
-        before = reads.run(spark.sql(sql))
-        other_before = reads.run(spark.sql(other))
-    reads.decide(spark, recipes.get(recipe).points[POINT])
-    after = reads.run(spark.sql(sql))
+        before = reads.run(spark.sql(EXPLODED))
+    reads.decide(spark, recipes.get("expanding_stages").points[POINT])
+    after = reads.run(spark.sql(EXPLODED))
     assert after.digest == before.digest
-    assert after.tasks[0] == 1 if fewer else after.tasks[0] >= 6
-    assert 1 < before.tasks[0] < 6
-    assert reads.run(spark.sql(other)).how == other_before.how
+    assert (before.tasks[0], after.tasks[0]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("sql", "min_size"),
+    [
+        (little.BIG_DENSE, "64MB"),  # nothing multiplies
+        (EXPLODED, "64KB"),  # no slot idles
+        ("SELECT explode(array(w)) FROM (SELECT /*+ REPARTITION(k) */ * FROM sparse)", "64MB"),
+    ],
+)
+def test_expanding_stages_leaves_other_stages_to_spark(
+    spark: SparkSession, sql: str, min_size: str
+) -> None:
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", min_size)
+    reads.decide(spark, recipes.get("expanding_stages").points[POINT])
+    reads.run(spark.sql(sql))
+    assert [d.reason for d in reads.decisions(spark)] == ["NULL_ANSWER"]
+
+
+def test_expanding_stages_leaves_what_writes_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Each task of it is a file."""
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "64MB")
+    reads.decide(spark, recipes.get("expanding_stages").points[POINT])
+    spark.sql(EXPLODED).write.parquet(str(tmp_path / "written"))
+    assert [d.applied for d in reads.decisions(spark)] == [False]
 
 
 JOB = """

@@ -238,12 +238,28 @@ def test_hot_keys_splits_up_to_the_map_tasks(skewed_tables: SparkSession, execut
     """The recipe, with its sizes made as small as the tables are."""
     spark = skewed_tables
     skewed.settings(spark, skewed.OFF)
-    text = recipes.text("hot_keys", spark.version).replace("MB'", "KB'")
+    text = recipes.text("hot_keys", spark.version).replace("1MB'", "1KB'").replace("256KB", "4KB")
+    text = text.replace("2 * cluster.default_parallelism\n", "100\n")
     enforce(spark, Policy.from_toml(text).points["skew_join"])
     df = spark.sql(QUERIES["inner"])
     executed(df)
     assert plans.reads(df)[0].splits()[0] == {5: skewed.MAPPERS}
     assert last(spark).fate == "adopted"
+
+
+def test_hot_keys_takes_no_partition_for_hot_beside_empty_ones(
+    skewed_tables: SparkSession, executed: Run
+) -> None:
+    """With 8 of 64 partitions filled alike the median is that of an empty one."""
+    spark = skewed_tables
+    skewed.settings(spark, skewed.OFF, {"spark.sql.shuffle.partitions": "64"})
+    text = recipes.text("hot_keys", spark.version).replace("1MB'", "1KB'").replace("256KB", "4KB")
+    enforce(spark, Policy.from_toml(text).points["skew_join"])
+    sql = "SELECT a.k, a.w FROM (SELECT n % 8 AS k, w FROM r) a JOIN d ON a.k = d.k"
+    executed(spark.sql(sql))
+    facts = json.loads(last(spark).facts)
+    assert facts["left"]["median_bytes"] == 1
+    assert not last(spark).applied
 
 
 def test_the_record_has_sparks_answer_in_the_decisions_fields(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -22,14 +23,14 @@ class Query(NamedTuple):
         joins: The strategies of its final plan, root first.
         seconds: From its start to its end.
         decisions: What was decided in it.
-        largest_task_s: The longest task of the application, in seconds.
-        cpu_s: The CPU time of all its tasks, in seconds; a busy machine changes it little.
+        task_s: What each task of the stage with the longest one took, in seconds, longest first.
+        cpu_s: The CPU time of all tasks of the application, in seconds.
     """
 
     joins: tuple[str, ...]
     seconds: float
     decisions: tuple[Decision, ...]
-    largest_task_s: float
+    task_s: tuple[float, ...]
     cpu_s: float
 
 
@@ -47,12 +48,15 @@ def read(folder: Path) -> Query:
         raise ValueError(f"no finished query with a join in the event log in {folder}")
     last = finished[-1]
     tasks = [event for event in events if event["Event"] == "SparkListenerTaskEnd"]
-    infos = [task["Task Info"] for task in tasks]
+    stages: dict[int, list[float]] = defaultdict(list)
+    for task in tasks:
+        info = task["Task Info"]
+        stages[task["Stage ID"]].append((info["Finish Time"] - info["Launch Time"]) / 1000)
     return Query(
         joins[last],
         (ended[last] - started[last]) / 1000,
         tuple(d for d in decisions(events) if d.execution_id == last),
-        max(info["Finish Time"] - info["Launch Time"] for info in infos) / 1000,
+        tuple(sorted(max(stages.values(), key=max), reverse=True)),
         sum(task["Task Metrics"]["Executor CPU Time"] for task in tasks) / 1e9,
     )
 

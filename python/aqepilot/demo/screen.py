@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import statistics
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +20,9 @@ from aqepilot.decision import Decision
 from aqepilot.demo.eventlog import Query
 
 WIDTH = 110
+# Of each run, and the blocks of the longest one.
+SHOWN = 12
+BAR = 40
 
 
 class Side(NamedTuple):
@@ -28,13 +33,19 @@ class Side(NamedTuple):
     output: str
 
 
-def comparison(version: str, scale: float, plain: Side, decided: Side) -> RenderableType:
-    """Returns the two runs side by side and the decisions in the second."""
+def comparison(
+    version: str, master: str, wait_ms: str, plain: Side, decided: Side
+) -> RenderableType:
+    """Returns the two runs side by side, their tasks, and the decisions in the second."""
     return Group(
         Text(),
-        Text(f"Spark {version}, local[2], TPC-H scale factor {scale:g}", style="bold"),
-        Text("3 in 10 rows of lineitem are one part of one supplier", style="dim"),
+        Text(f"Spark {version}, {master}, events joined to customers", style="bold"),
+        Text(
+            f"3 in 10 events are one customer's; each is looked up in a service, for {wait_ms} ms",
+            style="dim",
+        ),
         _runs(plain, decided),
+        _tasks(plain, decided),
         _decisions(decided.query.decisions),
     )
 
@@ -48,7 +59,8 @@ def _runs(plain: Side, decided: Side) -> Table:
     table.add_row("executed join", *(", ".join(side.query.joins) for side in sides))
     for name, times in (
         ("query", [side.query.seconds for side in sides]),
-        ("  its longest task", [side.query.largest_task_s for side in sides]),
+        ("  its longest task", [side.query.task_s[0] for side in sides]),
+        ("  the median task beside it", [_median(side) for side in sides]),
         ("  CPU of all tasks", [side.query.cpu_s for side in sides]),
         ("whole spark-submit", [side.wall_s for side in sides]),
     ):
@@ -59,6 +71,34 @@ def _runs(plain: Side, decided: Side) -> Table:
     return table
 
 
+def _tasks(plain: Side, decided: Side) -> Table:
+    """The longest tasks of the stage that joins and looks up, as bars of one scale."""
+    longest = max(plain.query.task_s[0], decided.query.task_s[0], 0.001)
+    table = Table(
+        box=box.ROUNDED,
+        width=WIDTH,
+        title="tasks of the stage with the longest one",
+        title_justify="left",
+    )
+    table.add_column(f"plain Spark: {len(plain.query.task_s)} tasks", style="yellow")
+    table.add_column(f"with the policy: {len(decided.query.task_s)} tasks", style="green")
+    for before, after in zip_longest(*(side.query.task_s[:SHOWN] for side in (plain, decided))):
+        table.add_row(_bar(before, longest), _bar(after, longest))
+    table.caption = f"the {SHOWN} longest of each"
+    return table
+
+
+def _bar(seconds: float | None, longest_s: float) -> str:
+    if seconds is None:
+        return ""
+    blocks = max(1, round(BAR * seconds / longest_s))
+    return f"{'█' * blocks} {seconds:.1f} s"
+
+
+def _median(side: Side) -> float:
+    return statistics.median(side.query.task_s)
+
+
 def _decisions(decisions: tuple[Decision, ...]) -> Table:
     facts = {d.facts_id: d.facts for d in decisions if d.facts_json}
     table = Table(
@@ -67,26 +107,21 @@ def _decisions(decisions: tuple[Decision, ...]) -> Table:
         title="decisions, from Spark's event log",
         title_justify="left",
     )
-    for name in ("side", "this side", "other side", "policy", "Spark", "reason", "fate"):
+    for name in ("tables", "events", "policy", "reason", "fate", "what ran"):
         table.add_column(name, overflow="fold")
     for d in decisions:
-        known = facts.get(d.facts_id, {})
         table.add_row(
-            d.side,
-            _measured(known.get("side")),
-            _measured(known.get("other")),
-            d.answer or "null",
-            d.spark_answer or "null",
+            escape(d.tables or ""),
+            _measured(facts.get(d.facts_id, {}).get("left")),
+            escape(d.answer or "null"),
             d.reason,
             Text(d.fate or "-", style="green" if d.fate == "adopted" else ""),
+            escape(d.final_strategy or "-"),
         )
-    tables = ", ".join(sorted({escape(d.tables) for d in decisions if d.tables}))
     if decisions:
-        table.caption = (
-            f"join {tables}; asked in {_micros(decisions)}: the first compiles the policy"
-        )
+        table.caption = f"asked in {_micros(decisions)}: the first compiles the policy"
     else:
-        table.caption = "none: no join of this query had a finished shuffle to ask about"
+        table.caption = "none: no join of this query had its shuffles done"
     return table
 
 
@@ -96,7 +131,7 @@ def how_to(policy: Path, words: str) -> RenderableType:
         [
             "aqepilot recipes                    # policies to start from: Spark's own rules",
             f"cp {policy} mine.toml",
-            "aqepilot facts dynamic_join_selection   # all that a policy can ask",
+            "aqepilot facts skew_join              # all that a policy can ask",
             "aqepilot check mine.toml",
             'eval "spark-submit $(aqepilot conf mine.toml) your_job.py"',
             "",
@@ -142,10 +177,10 @@ def picture(console: Console) -> str:
 
 
 def _measured(side: dict[str, object] | None) -> str:
-    if not side or not side.get("is_finished"):
-        return "still running"
+    if not side:
+        return "?"
     return (
-        f"{_size(side['size_in_bytes'])}; partitions up to {_size(side['max_bytes'])}, "
+        f"{_size(side['shuffle_bytes'])}; partitions up to {_size(side['max_bytes'])}, "
         f"median {_size(side['median_bytes'])}"
     )
 

@@ -93,14 +93,20 @@ def _made(environment: Path, version: str) -> Spark:
     return found
 
 
-def submit(spark: Spark, words: Sequence[str], script: Path, args: Sequence[str]) -> Run:
-    """Runs a script under spark-submit with two threads.
+def submit(
+    spark: Spark,
+    words: Sequence[str],
+    script: Path,
+    args: Sequence[str],
+    master: str = "local[2]",
+) -> Run:
+    """Runs a script under spark-submit.
 
     Raises:
         AqePilotError: It failed; has the last lines that it printed.
     """
     command = [
-        *(str(spark.home / "bin" / "spark-submit"), "--master", "local[2]"),
+        *(str(spark.home / "bin" / "spark-submit"), "--master", master),
         *(*_QUIET, *words),
         *(str(script), *args),
     ]

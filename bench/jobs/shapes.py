@@ -1,0 +1,85 @@
+"""Runs a shape's queries in turn, in sessions of one JVM; prints a line for each run.
+
+spark-submit shapes.py <file with the JSON of `bench.shapes.running.Work`>
+
+Each round runs each query once in each way, one after the other; the order rotates and turns
+around. A warm-up comes before. A query that fails is told, and the bench goes on.
+"""
+
+import json
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from bench.shapes import SHAPES
+from bench.shapes.shape import prepare, register
+from pyspark.sql import SparkSession
+
+work = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+shape = SHAPES[work["shape"]]
+queries = {**shape.queries, **shape.counters}
+root = SparkSession.builder.appName("bench-shapes").getOrCreate()
+prepare(shape, root, "tables", work["size"])
+
+
+def session(conf: dict[str, str], pace: float) -> SparkSession:
+    made = root.newSession()
+    register(shape, made, "tables", pace)
+    for key, value in conf.items():
+        made.conf.set(key, value)
+    return made
+
+
+def in_turn(number: int) -> list[str]:
+    """The ways in the order of a round: rotated by one each two rounds, every second reversed."""
+    names = list(work["ways"])
+    start = number // 2 % len(names)
+    turned = names[start:] + names[:start]
+    return turned[::-1] if number % 2 else turned
+
+
+def adopted(spark: SparkSession, since: int) -> tuple[int, int]:
+    """How many decisions changed a plan since one of them, and the last decision."""
+    root.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    (row,) = spark.sql(
+        "SELECT count_if(fate = 'adopted') AS n, max(decision_id) AS last "
+        f"FROM aqepilot_decisions() WHERE decision_id > {since}"
+    ).collect()
+    return row.n, row.last or since
+
+
+def run(spark: SparkSession, query, group: str) -> list:
+    """The rows of each text; the tasks are found in the event log by the group."""
+
+    def client(text: str) -> list:
+        spark.sparkContext.setJobGroup(group, group)
+        return sorted(map(str, spark.sql(text).collect()))
+
+    if query.clients == 1:
+        return [client(text) for text in query.texts]
+    # A thread of Python has a thread of the JVM for its own, which has the group and the session.
+    with ThreadPoolExecutor(query.clients) as pool:
+        return list(pool.map(client, query.texts))
+
+
+rows = {}
+for number in range(-work["warm_up"], work["rounds"]):
+    pace = 0.0 if number < 0 else 1.0
+    sessions = {name: session(conf, pace) for name, conf in work["ways"].items()}
+    last = dict.fromkeys(sessions, -1)
+    for at, name in enumerate(work["queries"]):
+        for way in in_turn(max(number, 0) + at):
+            start, error, found = time.perf_counter(), None, None
+            try:
+                found = run(sessions[way], queries[name], f"{number}|{name}|{way}")
+            except Exception as failed:
+                error = str(failed).strip().splitlines()[0][:300]
+            seconds = time.perf_counter() - start
+            # The first that ran, plain or not: all have to give the same.
+            if found is not None and rows.setdefault(name, found) != found:
+                error = "OTHER ROWS"
+            changes, last[way] = adopted(sessions[way], last[way])
+            told = [number, name, way, seconds, changes, error]
+            print("RUN", json.dumps(told), flush=True)
+root.stop()

@@ -1,0 +1,157 @@
+"""Runs shapes under plain Spark, an expert's settings and recipes; tables of what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyspark
+from rich.console import Console
+
+import submitting
+from aqepilot import recipes
+from bench.shapes import SHAPES
+from bench.shapes.tasks import by_group
+
+ROOT = Path(__file__).resolve().parents[2]
+JOB = ROOT / "bench" / "jobs" / "shapes.py"
+PLAIN, BY_HAND, RECIPE, AGAIN = "plain", "settings by hand", "recipe", "plain again"
+HEAD = (
+    *("query", "way", "median s", "to plain", "longest task s", "over median", "task s"),
+    *("tasks", "spill MB", "failed", "decisions adopted"),
+)
+
+
+class Work(NamedTuple):
+    """What the job is told."""
+
+    shape: str
+    size: float
+    queries: Sequence[str]
+    ways: dict[str, dict[str, str]]
+    rounds: int
+    warm_up: int = 1
+
+
+def ways(name: str) -> dict[str, dict[str, str]]:
+    """Returns the settings of each way to run a shape."""
+    shape = SHAPES[name]
+    policies = {
+        f"spark.aqepilot.policy.{recipe}.{point}": text
+        for recipe in shape.recipes
+        for point, text in recipes.get(recipe, pyspark.__version__).texts().items()
+    }
+    policies["spark.aqepilot.policies"] = ",".join(shape.recipes)
+    return {PLAIN: {}, BY_HAND: dict(shape.by_hand), RECIPE: policies, AGAIN: {}}
+
+
+def measure(
+    name: str, rounds: int, only: Sequence[str] = (), size: float = 1.0
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Returns each query's runs, by query and way, one a round.
+
+    Args:
+        name: One of `bench.shapes.SHAPES`.
+        rounds: How often each way runs each query.
+        only: The queries; none for all that the shape has.
+        size: Of the tables; 1 is what is documented.
+    """
+    shape = SHAPES[name]
+    queries = [of for of in {**shape.queries, **shape.counters} if not only or of in only]
+    work = Work(name, size, queries, ways(name), rounds)
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {
+        of: {way: [] for way in work.ways} for of in queries
+    }
+    console = Console(stderr=True)
+    with tempfile.TemporaryDirectory(prefix="aqepilot-shapes-") as folder:
+        told, log = Path(folder, "work.json"), Path(folder, "log")
+        log.mkdir()
+        told.write_text(json.dumps(work._asdict()), encoding="utf-8")
+        conf = {
+            "spark.sql.shuffle.partitions": "200",
+            # The tests' settings say 2, whatever the master is.
+            "spark.default.parallelism": str(shape.slots),
+            "spark.sql.codegen.cache.maxEntries": "100000",
+            "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=1g -XX:+UseParallelGC",
+            "spark.log.level": "WARN",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": str(log),
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.rolling.enabled": "false",
+            **shape.start,
+        }
+        python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+        for line in submitting.lines(
+            Path(folder),
+            JOB.read_text("utf-8"),
+            timeout_s=6 * 3600,
+            conf=conf,
+            job_words=[str(told)],
+            master=shape.master,
+            memory="3g",
+            quick=False,
+            env={"PYTHONPATH": os.pathsep.join(filter(None, python_path))},
+        ):
+            if not line.startswith("RUN "):
+                continue
+            number, query, way, seconds, adopted, error = json.loads(line.removeprefix("RUN "))
+            console.print(
+                f"{name}, round {number + 1}: {query}, {way}: {error or f'{seconds:.2f} s'}"
+            )
+            if number >= 0:
+                run = {"seconds": seconds, "adopted": adopted, "error": error}
+                found[query][way].append({**run, "group": f"{number}|{query}|{way}"})
+        (written,) = (path for path in log.iterdir() if path.is_file())
+        tasks = by_group(written)
+    for runs in (runs for of in found.values() for runs in of.values()):
+        for run in runs:
+            group = run.pop("group")
+            run["tasks"] = tasks[group]._asdict() if group in tasks else None
+    return found
+
+
+def table(found: dict[str, dict[str, list[dict[str, Any]]]]) -> list[tuple[str, ...]]:
+    """Returns a row for each query and way."""
+    return [
+        _row(query, way, runs, by_way[PLAIN])
+        for query, by_way in found.items()
+        for way, runs in by_way.items()
+    ]
+
+
+def _row(
+    query: str, way: str, runs: Sequence[dict[str, Any]], plain: Sequence[dict[str, Any]]
+) -> tuple[str, ...]:
+    good = [run for run in runs if not run["error"]]
+    errors = {run["error"] for run in runs if run["error"]}
+    head = (query, way) if way == PLAIN else ("", way)
+    if not good:
+        said = next(iter(errors), "not run")
+        return (*head, f"fails: {said[:80]}", *[""] * 6, str(len(runs)), "")
+    pairs = [
+        ours["seconds"] / theirs["seconds"]
+        for ours, theirs in zip(runs, plain, strict=False)
+        if not ours["error"] and not theirs["error"]
+    ]
+    to_plain = f"{statistics.median(pairs):.3f}" if pairs and way != PLAIN else ""
+    of = {
+        key: statistics.median(run["tasks"][key] for run in good if run["tasks"])
+        for key in ("longest_s", "over_median", "seconds", "count", "spilled_bytes")
+    }
+    return (
+        *head,
+        f"{statistics.median(run['seconds'] for run in good):.2f}",
+        to_plain,
+        f"{of['longest_s']:.2f}",
+        f"{of['over_median']:.1f}",
+        f"{of['seconds']:.1f}",
+        f"{of['count']:g}",
+        f"{of['spilled_bytes'] / 1e6:.0f}",
+        str(len(runs) - len(good)),
+        f"{statistics.median(run['adopted'] for run in runs):g}",
+    )

@@ -1,0 +1,109 @@
+"""The shapes of `bench.shapes`, small: each recipe decides what it is for, and rows stay the same.
+
+Their counter-shapes, as small, are left to Spark.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bench.shapes import SHAPES
+from bench.shapes.shape import prepare, register
+from pyspark.sql import SparkSession
+
+import plans
+import reads
+from aqepilot import recipes
+from rows import assert_same_rows
+
+# What is measured to be small stays shuffled, so that plans tell what was decided.
+SHUFFLED = {
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "200",
+    # A map task for each file.
+    "spark.sql.files.maxPartitionBytes": "1MB",
+    "spark.sql.files.openCostInBytes": "1MB",
+}
+
+
+class Small:
+    """A shape's tables at a small size, and no waiting."""
+
+    def __init__(self, spark: SparkSession, folder: Path, name: str, size: float) -> None:
+        self.spark, self.shape = spark, SHAPES[name]
+        prepare(self.shape, spark, str(folder), size)
+        register(self.shape, spark, str(folder), pace=0)
+        for key, value in SHUFFLED.items():
+            spark.conf.set(key, value)
+
+    def decided(self, query: str) -> set[tuple[str, str]]:
+        """Runs a query plain and with the recipes; which of them decided what became what."""
+        (text,) = {**self.shape.queries, **self.shape.counters}[query].texts
+        before = self.spark.sql(text).collect()
+        for recipe in self.shape.recipes:
+            for point, of in recipes.get(recipe, self.spark.version).texts().items():
+                self.spark.conf.set(f"spark.aqepilot.policy.{recipe}.{point}", of)
+        self.spark.conf.set("spark.aqepilot.policies", ",".join(self.shape.recipes))
+        self.frame = self.spark.sql(text)
+        assert_same_rows(self.frame.collect(), before)
+        sql = "SELECT DISTINCT policy, fate FROM aqepilot_decisions() WHERE applied"
+        return {(row.policy, row.fate) for row in self.spark.sql(sql).collect()}
+
+    def joins(self) -> list[str]:
+        return [join.strategy.split()[0] for join in plans.joins(self.frame)]
+
+
+@pytest.mark.parametrize("query", SHAPES["hot_key"].queries)
+def test_a_hot_key_is_split(spark: SparkSession, tmp_path: Path, query: str) -> None:
+    small = Small(spark, tmp_path, "hot_key", 0.3)
+    assert small.decided(query) == {("hot_keys", "adopted")}
+    ((_, parts),) = plans.reads(small.frame)[0].splits()[0].items()
+    assert parts == 4  # twice as many as slots
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "size"),
+    [("explode", "500 rows of each", 0.04), ("python_rows", "a look-up for each row", 0.1)],
+)
+def test_rows_that_multiply_or_wait_have_a_task_for_each_slot(
+    spark: SparkSession, tmp_path: Path, name: str, query: str, size: float
+) -> None:
+    small = Small(spark, tmp_path, name, size)
+    assert small.decided(query) == {("expanding_stages", "adopted")}
+    assert reads.of(small.frame)[-1].tasks == 2
+
+
+def test_a_range_join_is_merged(spark: SparkSession, tmp_path: Path) -> None:
+    small = Small(spark, tmp_path, "wrong_broadcast", 0.4)
+    assert small.decided("a range beside an equality") == {
+        ("no_broadcast_of_range_joins", "adopted")
+    }
+    assert small.joins() == ["SortMergeJoin"]
+
+
+def test_what_an_explode_made_is_not_broadcast(spark: SparkSession, tmp_path: Path) -> None:
+    small = Small(spark, tmp_path, "wrong_broadcast", 0.01)
+    query = "50 times larger than estimated"
+    assert small.decided(query) == {("no_broadcast_of_guesses", "adopted")}
+    assert small.joins() == ["SortMergeJoin"]
+
+
+def test_short_queries_have_partitions_for_their_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    small = Small(spark, tmp_path, "tiny_tasks", 0.01)
+    assert small.decided("a million groups") == {("right_sized_shuffles", "adopted")}
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "size"),
+    [
+        ("hot_key", "even keys without the wait", 0.3),
+        ("python_rows", "few rows", 0.1),
+        ("wrong_broadcast", "unique keys and few rows", 0.01),
+        ("wrong_broadcast", "a small table", 0.01),
+    ],
+)
+def test_what_looks_alike_is_left_to_spark(
+    spark: SparkSession, tmp_path: Path, name: str, query: str, size: float
+) -> None:
+    assert Small(spark, tmp_path, name, size).decided(query) == set()
