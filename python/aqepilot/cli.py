@@ -14,7 +14,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from aqepilot import catalog
+from aqepilot import catalog, cli_log
 from aqepilot.__about__ import __version__
 from aqepilot.cli_options import EXIT_CODES as _EXIT_CODES
 from aqepilot.cli_options import LOG_HELP as _LOG_HELP
@@ -779,6 +779,10 @@ def report(
         click.echo(message, err=True)
     if made.unreadable_logs:
         click.echo(f"{made.unreadable_logs} logs could not be read to their end.", err=True)
+
+
+for _command in cli_log.COMMANDS:
+    main.add_command(_command)
 
 
 @main.command(

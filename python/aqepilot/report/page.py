@@ -7,10 +7,10 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aqepilot import catalog
+from aqepilot import catalog, texts
 from aqepilot.__about__ import __version__
 from aqepilot.errors import AqePilotError, Problem
-from aqepilot.report import pictures, texts
+from aqepilot.report import pictures
 from aqepilot.report.pictures import FATES, Part
 from aqepilot.report.prices import Prices
 from aqepilot.report.values import Data, Said
