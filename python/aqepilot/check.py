@@ -110,12 +110,14 @@ def asked(spark: SparkSession, policy: Policy, point: str) -> list[Problem]:
 
 @contextmanager
 def local_session(
-    master: str = "local[1]", name: str = "aqepilot check", conf: Mapping[str, str] | None = None
+    master: str | None = "local[1]",
+    name: str = "aqepilot check",
+    conf: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
     """Opens a Spark with aqepilot in it.
 
     Args:
-        master: Where it runs.
+        master: Where it runs; null for where spark-defaults.conf says, or all of this machine.
         name: What the application is called.
         conf: Further settings.
 
@@ -133,14 +135,15 @@ def local_session(
     from aqepilot.session import configure
 
     builder = (
-        SparkSession.builder.master(master)
-        .appName(name)
+        SparkSession.builder.appName(name)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
         # That this machine is busy is no fault of a function's.
         .config("spark.aqepilot.ask.deadline", "1s")
     )
+    if master:
+        builder = builder.master(master)
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)
     try:

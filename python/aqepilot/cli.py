@@ -5,48 +5,28 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, ParamSpec
+from typing import Literal
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from aqepilot import catalog
+from aqepilot import catalog, cli_log
 from aqepilot.__about__ import __version__
+from aqepilot.cli_options import EXIT_CODES as _EXIT_CODES
+from aqepilot.cli_options import LOG_HELP as _LOG_HELP
+from aqepilot.cli_options import P
+from aqepilot.cli_options import as_json as _as_json
+from aqepilot.cli_options import console as _console
+from aqepilot.cli_options import master as _master
+from aqepilot.cli_options import reports_errors as _reports_errors
+from aqepilot.cli_options import scala as _scala
+from aqepilot.cli_options import spark as _spark
+from aqepilot.cli_options import table as _table
 from aqepilot.errors import AqePilotError, Problem
-
-P = ParamSpec("P")
-_EXIT_CODES = "Exit codes: 0 all is well, 1 something is wrong, 2 the command was misused."
-_LOG_HELP = "Spark's event logs: a folder, a log or a glob; may be given several times."
-_master = click.option(
-    "--master", default="local[*]", show_default=True, metavar="URL", help="Where Spark runs."
-)
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-_spark = click.option("--spark", metavar="VERSION", help="Spark version, e.g. 3.5 or 3.5.6-amzn-1.")
-_scala = click.option("--scala", metavar="VERSION", help="Scala version, 2.12 or 2.13.")
-
-
-def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=140)
-
-
-def _reports_errors(command: Callable[P, None]) -> Callable[P, None]:
-    @wraps(command)
-    def reporting(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except AqePilotError as error:
-            for problem in error.problems:
-                click.echo(f"error: {problem}", err=True)
-            sys.exit(1)
-
-    return reporting
 
 
 @click.group(
@@ -313,11 +293,17 @@ def control(
     metavar="HOURS",
     help="Read a log in progress that has not changed for so long.",
 )
+@click.option("--again", is_flag=True, help="Also logs that could not be read to their end before.")
 @_master
 @_as_json
 @_reports_errors
 def collect(
-    logs: Sequence[str], to: str, abandoned_after: float, master: str, as_json: bool
+    logs: Sequence[str],
+    to: str,
+    abandoned_after: float,
+    again: bool,
+    master: str | None,
+    as_json: bool,
 ) -> None:
     """Add event logs that are not there yet to Parquet tables, which --log takes as it takes logs.
 
@@ -327,7 +313,7 @@ def collect(
     from aqepilot.log import tables
 
     with local_session(master, "aqepilot collect") as spark:
-        found = tables.collect(spark, logs, to, abandoned_after_hours=abandoned_after)
+        found = tables.collect(spark, logs, to, abandoned_after_hours=abandoned_after, again=again)
     if as_json:
         click.echo(json.dumps(found._asdict(), indent=2))
         return
@@ -336,6 +322,12 @@ def collect(
     )
     if found.unreadable_lines:
         message = f"{found.unreadable_lines} lines of these are no whole events: left out."
+        click.echo(message, err=True)
+    if found.unreadable_logs:
+        message = (
+            f"{found.unreadable_logs} logs could not be read to their end: `problem` in the table "
+            "applications says why. They are not read again until they change; --again does."
+        )
         click.echo(message, err=True)
 
 
@@ -367,7 +359,8 @@ def collect(
     "conditions",
     multiple=True,
     metavar="SQL",
-    help="End with 1 where this is true of an answer; it may read the facts, too.",
+    help="End with 1 where this is true of an answer, or could be checked on none; it may read the "
+    "facts, too.",
 )
 @_master
 @_as_json
@@ -377,7 +370,7 @@ def replay(
     policies: Sequence[Path],
     against: Sequence[Path],
     conditions: Sequence[str],
-    master: str,
+    master: str | None,
     as_json: bool,
 ) -> None:
     """Ask policies again with the facts of event logs, and show what would change.
@@ -399,7 +392,7 @@ def replay(
             console.print(_table(replay_result.HEAD, replay_result.rows(found["changes"])))
         for line in replay_result.lines(found):
             click.echo(line, err=True)
-    sys.exit(1 if any(check["rows"] for check in found["fail_if"]) else 0)
+    sys.exit(1 if replay_result.fails(found) else 0)
 
 
 @main.command(
@@ -487,7 +480,7 @@ def bench(
     margin: float,
     seed: int | None,
     runs: Path | None,
-    master: str,
+    master: str | None,
     as_json: bool,
 ) -> None:
     """Time queries with and without policies, in pairs, until it is clear which is faster.
@@ -604,7 +597,7 @@ def plan_experiment(
     treatment: float,
     days: int,
     top: int,
-    master: str,
+    master: str | None,
     as_json: bool,
 ) -> None:
     """Say from your own logs how many days it takes until an effect is found.
@@ -711,7 +704,7 @@ def analyse_experiment(
     prices_file: Path | None,
     file: str | None,
     settings: Sequence[str],
-    master: str,
+    master: str | None,
     as_json: bool,
 ) -> None:
     """Say what an experiment found so far: the effect, whom it harms, and what to do.
@@ -796,7 +789,7 @@ def analyse_experiment(
 @_master
 @_reports_errors
 def report(
-    logs: Sequence[str], output: Path, prices_file: Path | None, top: int, master: str
+    logs: Sequence[str], output: Path, prices_file: Path | None, top: int, master: str | None
 ) -> None:
     """Make one HTML page of event logs: where time goes, and what was decided.
 
@@ -818,6 +811,10 @@ def report(
         click.echo(message, err=True)
     if made.unreadable_logs:
         click.echo(f"{made.unreadable_logs} logs could not be read to their end.", err=True)
+
+
+for _command in cli_log.COMMANDS:
+    main.add_command(_command)
 
 
 @main.command(
@@ -901,15 +898,6 @@ def demo(words: Sequence[str]) -> None:
         message = "the demo is not part of this installation; run `make demo` in the repository."
         raise AqePilotError(Problem("DEMO_MISSING", message))
     sys.exit(import_module("aqepilot.demo").main(list(words)))
-
-
-def _table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, name in enumerate(head):
-        table.add_column(name, no_wrap=index == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    return table
 
 
 def _print_problems(problems: Iterable[Problem]) -> None:

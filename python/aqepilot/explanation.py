@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aqepilot import catalog
+from aqepilot import catalog, texts
 from aqepilot.decision import Decision
 from aqepilot.session import Status, decisions, status
 
@@ -45,10 +45,14 @@ def explain(spark: SparkSession) -> Explanation:
     return Explanation(describe(recorded))
 
 
-def describe(recorded: Sequence[Decision]) -> str:
+def describe(recorded: Sequence[Decision], *, knew: bool = False) -> str:
     """Returns the sentences on the last query among these decisions, oldest first.
 
     What was decided alike at several re-plans is one sentence.
+
+    Args:
+        recorded: One at least.
+        knew: Also says what was known when that was decided first.
     """
     last = recorded[-1]
     facts = {d.facts_id: d.facts for d in recorded if d.facts_json}
@@ -60,9 +64,50 @@ def describe(recorded: Sequence[Decision]) -> str:
     name = "A query" if last.execution_id is None else f"Query {last.execution_id}"
     text = (facts.get(last.facts_id, {}).get("query") or {}).get("description")
     title = f"{name}{f' ({_short(text)})' if text else ''}: {_count(of_query)}"
-    sentences = Counter(sentence(d, facts.get(d.facts_id, {})) for d in of_query)
-    lines = (f"  {said}{f' ({n} times.)' * (n > 1)}" for said, n in sentences.items())
+    times: Counter[str] = Counter()
+    known: dict[str, str] = {}
+    for d in of_query:
+        said = sentence(d, facts.get(d.facts_id, {}))
+        times[said] += 1
+        known.setdefault(said, what_was_known(facts.get(d.facts_id, {})) if knew else "")
+    lines = (
+        f"  {said}{f' ({n} times.)' * (n > 1)}{known[said] and f' {known[said]}'}"
+        for said, n in times.items()
+    )
     return "\n".join([title, *lines])
+
+
+_KNOWN: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("num_relations", "{} relations", texts.number),
+    ("size_in_bytes", "{}", texts.size),
+    ("row_count", "{} rows", texts.number),
+    ("shuffle_bytes", "{} shuffled", texts.size),
+    ("num_partitions", "{} partitions", texts.number),
+    ("max_bytes", "the largest {}", texts.size),
+    ("median_bytes", "the median {}", texts.size),
+    ("shuffles", "{} shuffles to come", texts.number),
+    ("cost", "cost {}", texts.number),
+)
+
+
+def what_was_known(facts: dict[str, Any]) -> str:
+    """Returns the sizes among facts as a sentence; empty when there are none.
+
+    >>> what_was_known({"conf": {"x_bytes": 1}, "side": {"size_in_bytes": 2048, "row_count": 7}})
+    'Spark knew: side 2.0 KiB, 7 rows.'
+    """
+    groups = []
+    for group, of in facts.items():
+        if group in ("query", "conf", "cluster") or not isinstance(of, dict):
+            continue
+        said = [
+            form.format(show(of[name]))
+            for name, form, show in _KNOWN
+            if isinstance(of.get(name), (int, float))
+        ]
+        if said:
+            groups.append(f"{group} {', '.join(said)}")
+    return f"Spark knew: {'; '.join(groups)}." if groups else ""
 
 
 def sentence(decision: Decision, facts: dict[str, Any]) -> str:

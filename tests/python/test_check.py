@@ -143,3 +143,37 @@ def test_what_is_wrong_with_an_experiment_is_told_with_its_place(
     (problem,) = checked_with_an_experiment(monkeypatch, tmp_path, experiment, policy, refuses)
     assert problem[1] == where
     assert says in problem[2]
+
+
+class Builder:
+    """A builder of sessions that keeps what it is told."""
+
+    def __init__(self):
+        self.told = {}
+
+    def config(self, key, value):
+        self.told[key] = value
+        return self
+
+    def master(self, url):
+        return self.config("spark.master", url)
+
+    def appName(self, name):  # noqa: N802
+        return self.config("spark.app.name", name)
+
+    def getOrCreate(self):  # noqa: N802
+        return self
+
+    def stop(self):
+        pass
+
+
+@pytest.mark.parametrize("master", [None, "local[3]"])
+def test_where_spark_runs_is_left_to_spark_defaults_unless_given(monkeypatch, master):
+    builder = Builder()
+    monkeypatch.setattr("pyspark.sql.SparkSession.builder", builder)
+    monkeypatch.setattr("aqepilot.session.configure", lambda of: of)
+    with check.local_session(master, "a name"):
+        pass
+    assert builder.told.get("spark.master") == master
+    assert builder.told["spark.app.name"] == "a name"

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import event_logs
 import tiers
-from aqepilot.log import read_log
+from aqepilot.log import Log, files, read_log
 from aqepilot.log.tables import Collected, collect
 
 pytestmark = tiers.on("3.5")
@@ -49,7 +50,10 @@ def lines(app: str, queries: int = 2) -> list[str]:
 
 
 def counts(spark: SparkSession, to: Path) -> dict[str, Counter[str]]:
-    log = read_log(spark, to)
+    return counts_of(read_log(spark, to))
+
+
+def counts_of(log: Log) -> dict[str, Counter[str]]:
     return {
         name: Counter(row.app_id for row in getattr(log, name).select("app_id").collect())
         for name in ("applications", "queries", "decisions")
@@ -72,7 +76,7 @@ def logs(spark: SparkSession, tmp_path: Path) -> Path:
 
 
 def test_tables_hold_what_the_logs_do(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
-    assert collect(spark, logs, tmp_path / "to") == Collected(3, 0, 0, 0)
+    assert collect(spark, logs, tmp_path / "to") == Collected(3, 0, 0, 0, 0)
     tables, plain = read_log(spark, tmp_path / "to"), read_log(spark, logs)
     for name in ("applications", *FRAMES):
         of_tables = getattr(tables, name)
@@ -86,9 +90,9 @@ def test_tables_hold_what_the_logs_do(spark: SparkSession, logs: Path, tmp_path:
 def test_it_goes_on_where_it_was(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
     to = tmp_path / "to"
     collect(spark, logs, to)
-    assert collect(spark, logs, to) == Collected(0, 3, 0, 0)
+    assert collect(spark, logs, to) == Collected(0, 3, 0, 0, 0)
     event_logs.written(spark, [*lines("app-4"), "cut"], logs / "app-4")
-    assert collect(spark, logs, to) == Collected(1, 3, 0, 1)
+    assert collect(spark, logs, to) == Collected(1, 3, 0, 1, 0)
     assert counts(spark, to) == expected("app-1", "app-2", "app-3", "app-4")
 
 
@@ -130,12 +134,12 @@ def test_a_log_in_progress_is_left_until_it_ends_or_is_old(
     event_logs.written(spark, lines("app-1"), logs / "app-1.inprogress")
     rolled = event_logs.rolled(spark, lines("app-2"), logs, "app-2")
     (rolled / "appstatus_app-2").rename(rolled / "appstatus_app-2.inprogress")
-    assert collect(spark, logs, to) == Collected(0, 0, 2, 0)
+    assert collect(spark, logs, to) == Collected(0, 0, 2, 0, 0)
     (logs / "app-1.inprogress").rename(logs / "app-1")
-    assert collect(spark, logs, to) == Collected(1, 0, 1, 0)
+    assert collect(spark, logs, to) == Collected(1, 0, 1, 0, 0)
     for part in rolled.iterdir():
         os.utime(part, (time.time() - 90_000,) * 2)
-    assert collect(spark, logs, to) == Collected(1, 1, 0, 0)
+    assert collect(spark, logs, to) == Collected(1, 1, 0, 0, 0)
     assert counts(spark, to) == expected("app-1", "app-2")
 
 
@@ -149,6 +153,63 @@ def test_a_log_that_grew_or_moved_counts_once(spark: SparkSession, tmp_path: Pat
     (logs / "app-1").rename(logs / "moved")
     assert collect(spark, logs, to).logs == 1
     assert counts(spark, to) == expected("app-1", queries=3)
+
+
+def test_several_folders_of_tables_and_logs_are_read_together(
+    spark: SparkSession, logs: Path, tmp_path: Path
+) -> None:
+    """Nothing is left out, and what is in several of them counts once."""
+    others = tmp_path / "others"
+    event_logs.written(spark, lines("app-4"), others / "app-4")
+    collect(spark, logs, tmp_path / "to-1")
+    collect(spark, others, tmp_path / "to-2")
+    event_logs.written(spark, lines("app-5"), others / "app-5")
+    both = read_log(spark, [tmp_path / "to-1", tmp_path / "to-2", others])
+    assert counts_of(both) == expected(*(f"app-{n}" for n in range(1, 6)))
+    assert "date" not in both.queries.columns
+    two = read_log(spark, [tmp_path / "to-1", tmp_path / "to-2"])
+    assert counts_of(two) == expected(*(f"app-{n}" for n in range(1, 5)))
+
+
+def test_what_cannot_be_read_is_told_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in the tables with its problem, and is not read again before somebody says so."""
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    event_logs.written(spark, lines("app-1"), logs / "app-1")
+    damaged = event_logs.written(spark, lines("app-2"), logs / "app-2.zstd", "zstd")
+    whole = damaged.read_bytes()
+    damaged.write_bytes(b"?" + whole[1:])
+    assert collect(spark, logs, to)[:3] == (2, 0, 0)
+    assert collect(spark, logs, to) == Collected(0, 2, 0, 0, 0)
+    damaged.write_bytes(whole)
+    assert collect(spark, logs, to).logs == 0
+    monkeypatch.setattr("aqepilot.log.files._text", nothing_of(damaged))
+    damaged.write_bytes(whole + b"x")
+    assert collect(spark, logs, to) == Collected(0, 1, 0, 0, 1)
+    assert "nothing of it could be read" in problem_of(read_log(spark, to), damaged)
+    monkeypatch.undo()
+    assert collect(spark, logs, to) == Collected(0, 2, 0, 0, 0)
+    assert collect(spark, logs, to, again=True)[:3] == (1, 1, 0)
+    assert "nothing" not in problem_of(read_log(spark, to), damaged)
+    assert counts(spark, to) == expected("app-1", "app-2")
+
+
+def problem_of(log: Log, path: Path) -> str:
+    (row,) = log.applications.where(f"endswith(log, '{path.name}')").collect()
+    return str(row.problem)
+
+
+def nothing_of(path: Path) -> Callable[..., DataFrame]:
+    """Spark leaves out a file that may not be read, without a word."""
+    read = files._text
+
+    def reading(spark: SparkSession, paths: list[str], suffix: str) -> DataFrame:
+        others = [one for one in paths if not one.endswith(path.name)]
+        found = read(spark, others or paths, suffix)
+        return found if others else found.where("false")
+
+    return reading
 
 
 def test_two_at_once_count_once(

@@ -19,7 +19,7 @@ import policies
 import submitting
 import tiers
 from aqepilot.errors import AqePilotError
-from aqepilot.log import Log, read_log
+from aqepilot.log import Log, files, of_files, read_log, slots
 
 pytestmark = tiers.on("3.5")
 
@@ -143,6 +143,22 @@ def test_figures_of_stages_are_those_of_sparks_status_store(ran: Ran, expected: 
         assert (found["failure"] is not None) == (stage["status"] == "FAILED")
 
 
+def test_tasks_of_stages_fit_into_the_time_that_the_stage_took(expected: Rows) -> None:
+    """Laid out on the slots that it had, in the order of its launches."""
+    several = 0
+    for stage in expected["stages"]:
+        tasks = stage["task_slot_ms"]
+        assert sum(tasks) + stage["lost_slot_ms"] == stage["slot_ms"]
+        assert 0 <= stage["slots"] <= min(2, len(tasks))
+        if tasks and stage["completed"]:
+            took_ms = (stage["completed"] - stage["submitted"]).total_seconds() * 1000
+            found = slots.lay_out(tasks, stage["slots"])
+            assert found.span_ms <= took_ms + 1
+            assert stage["waiting_ms"] <= stage["slots"] * took_ms - sum(tasks) + 1
+            several += len(tasks) > 2
+    assert several > 10
+
+
 def test_figures_of_queries_are_those_of_sparks_status_store(ran: Ran, expected: Rows) -> None:
     queries = {q["execution_id"]: q for q in expected["queries"]}
     stages_of_job = {j["jobId"]: j["stageIds"] for j in ran.store["jobs"]}
@@ -256,6 +272,34 @@ def test_broken_lines_are_counted_and_the_others_are_read(
     (app,) = found.pop("applications")
     assert app["unreadable_lines"] == len(broken)
     assert found == {name: expected[name] for name in FRAMES if name != "applications"}
+
+
+def test_a_file_that_breaks_off_while_it_is_read_is_told(
+    ran: Ran, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark goes on with the next file, without a word."""
+    log = event_logs.rolled(spark, ran.lines, tmp_path, ran.app)
+    found = read_log(spark, tmp_path)
+    assert found.applications.first().problem is None
+    listed = files.find(spark, [tmp_path])
+    grown = [file._replace(bytes=file.bytes + 100 * ("_2_" in file.path)) for file in listed]
+    (app,) = of_files(spark, grown).applications.collect()
+    size = (log / f"events_2_{ran.app}").stat().st_size
+    assert app.problem == f"events_2_{ran.app}: only {size} of {size + 100} bytes could be read."
+    assert app.lines == len(ran.lines)
+
+
+def test_a_cartesian_product_is_a_join(spark: SparkSession, tmp_path: Path) -> None:
+    plan = {
+        "nodeName": "CartesianProduct",
+        "simpleString": "CartesianProduct",
+        "children": [{"nodeName": "SortMergeJoin(skew=true)", "children": []}],
+    }
+    sql = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
+    start = event_logs.event(f"{sql}ExecutionStart", executionId=1, time=5, sparkPlanInfo=plan)
+    event_logs.written(spark, [start], tmp_path / "app-1")
+    (query,) = read_log(spark, tmp_path).queries.collect()
+    assert query.joins == ["CartesianProduct", "SortMergeJoin"]
 
 
 def test_many_applications_at_once(
@@ -382,6 +426,8 @@ except Exception as error:
     print(type(error).__name__, error)
 log = read_log(spark, sys.argv[1] + "/open")
 print("queries", log.queries.count())
+for row in log.applications.orderBy("log").collect():
+    print("log", row.log.rpartition("/")[2], row.lines, row.problem)
 spark.stop()
 """
 
@@ -422,3 +468,8 @@ def test_what_may_not_be_read(
     assert "may not be read" in run.stdout
     assert "closed" in run.stdout
     assert f"queries {len(expected['queries'])}" in run.stdout
+    told = [line.split(" ", 3)[1:] for line in run.stdout.splitlines() if line.startswith("log ")]
+    assert [ran.app, str(len(ran.lines)), "None"] in told
+    ((_, lines, problem),) = [row for row in told if row[0] == "app-1"]
+    assert lines == "0"
+    assert "may not be read" in problem

@@ -135,6 +135,24 @@ def test_queries_are_put_together_by_fingerprint(
     ]
 
 
+def test_costs_are_those_of_the_tasks(found: Data, events: list[dict[str, Any]]) -> None:
+    tasks = named(events, "SparkListenerTaskEnd")
+    kept = {
+        reason: sum(
+            t["Task Info"]["Finish Time"] - t["Task Info"]["Launch Time"]
+            for t in tasks
+            if (t["Task End Reason"]["Reason"] == "Success") == (reason == "done")
+        )
+        for reason in ("done", "lost")
+    }
+    whole = found.costs.whole
+    assert (whole.slot_ms, whole.retried_ms) == (sum(kept.values()), kept["lost"])
+    assert whole.retried_ms > 0
+    assert whole.starting_ms is not None
+    assert 0 < whole.starting_ms < whole.slot_ms
+    assert EVIL in {cost.description for cost in found.costs.top}
+
+
 def test_points_guards_and_failures_are_counted(found: Data, events: list[dict[str, Any]]) -> None:
     decided = named(events, "AqePilotDecision")
     fates = {

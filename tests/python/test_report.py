@@ -14,10 +14,13 @@ from click.testing import CliRunner
 import aqepilot.report
 from aqepilot.cli import main as cli
 from aqepilot.errors import AqePilotError
+from aqepilot.log.suggestions import Suggestion
 from aqepilot.report import page, pictures
 from aqepilot.report.prices import Prices, PricesError
 from aqepilot.report.values import (
     BadPolicy,
+    Cost,
+    Costs,
     Data,
     Effect,
     Fingerprint,
@@ -83,6 +86,19 @@ def data(**more: object) -> Data:
         [shuffle],
         [UnevenStage(EVIL, 3, EVIL, 7, 1, EVIL, 4, 900, 100)],
         joins,
+        Costs(
+            [
+                Cost("f1", "f1" * 16, EVIL, 50, 3_600_000, 1_800_000, 0, 9000, 100),
+                Cost("outside queries", None, None, 0, 10, None, None, None, None),
+            ],
+            Cost("", None, None, 50, 3_600_010, 1_800_000, 0, 9000, 100),
+        ),
+        [
+            Suggestion(
+                *("flipping", "f1" * 16, EVIL, 5, 1_800_000, EVIL, "join_selection"),
+                *(f"name = 'p'\n# {EVIL}", 9, 3),
+            )
+        ],
         [
             Tried(
                 *(EVIL, "ship", [f"Ship. {EVIL}"], [Effect(EVIL, EVIL, "-5.0%")], EVIL, EVIL),
@@ -99,7 +115,8 @@ def empty() -> Data:
         queries=0, decisions=0, applied=0, core_ms=None, first=None, last=None, spark_versions=None
     )
     joins = Joins("minute", 60_000, [], [])
-    return Data(nothing, Fingerprints([], 0, 0), [], [], [], [], [], [], joins)
+    costs = Costs([], Cost("", None, None, 0, 0, 0, 0, 0, 0))
+    return Data(nothing, Fingerprints([], 0, 0), [], [], [], [], [], [], joins, costs, [])
 
 
 def rendered(of: Data, prices: Prices | None = None) -> str:
@@ -254,6 +271,23 @@ def test_money_is_shown_with_prices_only() -> None:
     plain = rendered(data())
     assert "EUR" not in plain
     assert "Cost" not in plain
+
+
+def test_suggestions_are_there_with_their_policy() -> None:
+    prices = Prices(currency="EUR", per_core_hour=0.5)
+    text = " ".join("".join(Tree(rendered(data(), prices)).words["main"]).split())
+    assert "At stake: 30.0 min of cores' time in 5 runs" in text
+    assert "it would have answered otherwise 3 of 9 times. That is 0.2500 EUR." in text
+    assert "A policy for join_selection" in text
+    assert "Nothing in these logs" in "".join(Tree(rendered(empty())).words["main"])
+
+
+def test_costs_beside_work_are_there() -> None:
+    prices = Prices(currency="EUR", per_core_hour=0.5)
+    text = " ".join("".join(Tree(rendered(data(), prices)).words["main"]).split())
+    assert "cores waited 30.0 min for the last tasks" in text
+    assert "30.0 min0.2500 EUR" in text
+    assert "outside queries" in text
 
 
 def test_points_are_put_together_by_policy() -> None:

@@ -45,7 +45,8 @@ def read_log(spark: SparkSession, path: str | Path | Iterable[str | Path]) -> Lo
         spark: A session, classic or Spark Connect; it needs no aqepilot. Executors need PyArrow
             for compressed logs.
         path: A folder, searched at any depth, a log, or a glob, on any file system that the
-            session reads; or several; or the folder of tables that `collect` wrote.
+            session reads; or the folder of tables that `collect` wrote; or several of these. An
+            application that is in several of them counts once.
 
     Raises:
         AqePilotError: There is no log, or it may not be listed; says where.
@@ -53,20 +54,23 @@ def read_log(spark: SparkSession, path: str | Path | Iterable[str | Path]) -> Lo
     from aqepilot.log import files, tables
 
     found = files.find(spark, [path] if isinstance(path, (str, Path)) else path)
-    folder = tables.folder_of(found)
-    return tables.read(spark, folder) if folder else of_files(spark, found)
+    folders, logs = tables.parted(found)
+    read = [tables.read(spark, folder) for folder in folders]
+    if logs:
+        read.append(of_files(spark, logs))
+    return read[0] if len(read) == 1 else tables.together(read)
 
 
 def of_files(spark: SparkSession, found: Sequence[LogFile]) -> Log:
     """Reads the logs that are made up of these files."""
-    from aqepilot.log import decisions, figures
+    from aqepilot.log import applications, decisions, queries, stages
 
-    applications = figures.applications(spark, found)
+    of = applications.applications(spark, found)
     return Log(
-        applications=applications,
-        decisions=decisions.decisions(spark, found, applications),
-        queries=figures.queries(spark, found, applications),
-        stages=figures.stages(spark, found, applications),
-        policies=decisions.policies(spark, found, applications),
-        experiments=decisions.experiments(spark, found, applications),
+        applications=of,
+        decisions=decisions.decisions(spark, found, of),
+        queries=queries.queries(spark, found, of),
+        stages=stages.stages(spark, found, of),
+        policies=decisions.policies(spark, found, of),
+        experiments=decisions.experiments(spark, found, of),
     )

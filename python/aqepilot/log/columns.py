@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from aqepilot.decision import COLUMNS as _DECISION
 
-VERSION = 2
+VERSION = 3
 
 
 class LogColumn(NamedTuple):
@@ -69,7 +69,8 @@ APPLICATIONS = _columns(
         ("lines", "bigint", "lines of the log"),
         ("unreadable_lines", "bigint", "of these, those that are no whole event: the last one of a "
          "log that is still written or was cut off, and all lines of a file that is no log"),
-        ("problem", "string", "why a file of it could not be read to its end; null when all could"),
+        ("problem", "string", "why a file of it could not be read, or not to its end; null when "
+         "all could"),
     ),
 )  # fmt: skip
 
@@ -89,8 +90,18 @@ STAGES = _columns(
     (
         ("max_task_ms", "bigint", "run time of its longest successful task, milliseconds"),
         ("median_task_ms", "bigint", "median run time of its successful tasks, milliseconds"),
+        ("task_slot_ms", "array<int>", "from launch to end of each successful task, milliseconds, "
+         "in the order of their launches; null in tables of before version 3, as what follows"),
+        ("slots", "int", "the most successful tasks that ran at once"),
+        ("waiting_ms", "bigint", "what these slots waited for the last tasks after the last "
+         "launch, milliseconds"),
+        ("lost_slot_ms", "bigint", "of `slot_ms`, that of tasks that failed or were killed"),
+        ("spilled_slot_ms", "bigint", "of `slot_ms`, that of tasks that spilled"),
+        ("tiny_tasks", "bigint", "successful tasks that ran for less than 200 ms"),
+        ("tiny_start_ms", "bigint", "what these kept slots for beside their run time, "
+         "milliseconds: to be started, and for their results"),
     ),
-)
+)  # fmt: skip
 
 QUERIES = _columns(
     _OF_LOG,

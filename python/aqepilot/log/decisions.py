@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from aqepilot.log import columns, events
+from aqepilot.log.applications import with_application
 from aqepilot.log.events import OURS
-from aqepilot.log.figures import with_application
 from aqepilot.log.files import LogFile
 
 if TYPE_CHECKING:

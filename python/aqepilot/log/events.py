@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from aqepilot.log import files
@@ -10,7 +10,7 @@ from aqepilot.log.columns import LogColumn
 from aqepilot.log.files import LogFile
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
 
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 OURS = "io.aqepilot.log.AqePilot"
@@ -62,6 +62,28 @@ def shaped(frame: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
     from pyspark.sql import functions
 
     return frame.select(*(functions.col(f"`{c.name}`").cast(c.type).alias(c.name) for c in columns))
+
+
+def aggregated(groups: GroupedData, figures: Mapping[str, str]) -> DataFrame:
+    """Aggregates by expressions in SQL, each under its name."""
+    return groups.agg(*(expr(text).alias(name) for name, text in figures.items()))
+
+
+def expr(text: str) -> Column:
+    """Returns an expression in SQL as a Column."""
+    from pyspark.sql import functions
+
+    return functions.expr(text)
+
+
+def when(event: str, value: str, prefix: str = "SparkListener") -> str:
+    """Returns a value in SQL, null but for one kind of event."""
+    return f"CASE WHEN event = '{prefix}{event}' THEN {value} END"
+
+
+def time(millis: str) -> str:
+    """Returns milliseconds since 1970 in SQL as a timestamp."""
+    return f"timestamp_millis({millis})"
 
 
 def _fields(schema: str) -> list[tuple[str, str]]:

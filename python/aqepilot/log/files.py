@@ -42,6 +42,7 @@ class LogFile(NamedTuple):
         bytes: Its size.
         modified_ms: When it was changed last, milliseconds since 1970.
         is_in_progress: Whether the log's name says that its application runs.
+        uri: The same as `path`, as its lines name it.
     """
 
     path: str
@@ -49,6 +50,7 @@ class LogFile(NamedTuple):
     bytes: int
     modified_ms: int
     is_in_progress: bool = False
+    uri: str = ""
 
     @property
     def is_packed(self) -> bool:
@@ -81,7 +83,7 @@ def find(spark: SparkSession, paths: Iterable[str | Path]) -> list[LogFile]:
         raise _unlisted(given, error) from error
     in_progress = {log_of(_STATUS.sub(r"\1/events_0_0", path)) for path in names}
     files = _chosen(
-        LogFile(path, log_of(uri), size, at, log_of(uri) in in_progress)
+        LogFile(path, log_of(uri), size, at, log_of(uri) in in_progress, _plain(uri))
         for path, uri, size, at in rows
     )
     if not files:
@@ -102,8 +104,11 @@ def log_of(path: str) -> str:
     'file:///logs/app-1.lz4'
     """
     part = _PART.fullmatch(path)
-    log = part[1] if part else path.removesuffix(".inprogress")
-    return re.sub(r"^file:/+", "file:///", log)
+    return _plain(part[1] if part else path.removesuffix(".inprogress"))
+
+
+def _plain(uri: str) -> str:
+    return re.sub(r"^file:/+", "file:///", uri)
 
 
 def log_column(file: Column) -> Column:
@@ -111,8 +116,14 @@ def log_column(file: Column) -> Column:
     from pyspark.sql import functions
 
     log = functions.regexp_replace(file, r"(/eventlog_v2_[^/]+)/events_\d+_[^/]+$", "$1")
-    log = functions.regexp_replace(log, r"\.inprogress$", "")
-    return functions.regexp_replace(log, r"^file:/+", "file:///")
+    return uri_column(functions.regexp_replace(log, r"\.inprogress$", ""))
+
+
+def uri_column(file: Column) -> Column:
+    """Returns `LogFile.uri` as a Column over a file's path."""
+    from pyspark.sql import functions
+
+    return functions.regexp_replace(file, r"^file:/+", "file:///")
 
 
 def lines(spark: SparkSession, files: Sequence[LogFile], prefixes: Sequence[str]) -> DataFrame:

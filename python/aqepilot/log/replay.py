@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,18 +10,21 @@ from aqepilot import catalog
 from aqepilot.errors import AqePilotError, PolicyError, Problem
 from aqepilot.function import is_python
 from aqepilot.given import PolicyLike
-from aqepilot.log import Log, functions_of_python, left_out
+from aqepilot.log import Log, changes, functions_of_python, left_out
+from aqepilot.log.conditions import failing
+from aqepilot.log.facts import named, with_facts
 from aqepilot.policies import Policy, as_policies
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["UNKNOWN", "Replay", "failing", "replay", "texts_in_force"]
 
 _ASK = (
     *("log", "app_id", "app_attempt_id", "execution_id", "fingerprint", "point", "subject"),
     *("tables", "facts_id"),
 )
 _EVENT = "struct<policy: string, revision: string, mode: string, answer: string, failed: boolean>"
-_PATH = re.compile(r"\b([a-z_]+)\s*\.\s*([a-z_0-9]+)")
 _MAX_ANSWER = 2000  # DecisionRecord.scala
 UNKNOWN = {
     "FACTS_MISSING": "the log does not have the facts",
@@ -41,11 +43,13 @@ class Replay(NamedTuple):
         asked: One row for each time that policies were asked: `log`, `app_id`, `app_attempt_id`,
             `execution_id`, `fingerprint`, `point`, `subject`, `tables`, `facts_id`, `decision_id`
             (of the first decision that was recorded of it), `facts`, `recorded` and `replayed`
-            (each policy's `policy`, `revision`, `mode`, `answer`, `failed`), `before` and `after`
-            (the first answer there is; null leaves it to Spark), `changed`, and `unknown`: why
-            `after` is not to be relied on, a key of `UNKNOWN`; null where it is.
-        changes: One row per `point`, `fingerprint`, `before` and `after` that differ: `asked`, of
-            these `unknown`, `queries`, and `task_ms`: the run time of all tasks of these queries.
+            (each policy's `policy`, `revision`, `mode`, `answer`, `failed`), `before` (the answer
+            that was put into the plan) and `after` (the first answer there is), both null where it
+            is left to Spark, `changed`, `named` (the facts that the policies name), and `unknown`:
+            why `after` is not to be relied on, a key of `UNKNOWN`; null where it is.
+        changes: One row per `point`, `fingerprint`, `before` and `after` of what changed: `asked`,
+            of these `unknown`, `queries`, `task_ms`: the run time of all tasks of these queries,
+            and `facts`: those that the policies name, with the least and the largest there was.
             It is what is at stake, and no promise. Most first.
     """
 
@@ -64,7 +68,7 @@ def replay(log: Log, *policies: PolicyLike, against: Sequence[PolicyLike] = ()) 
         log: What `read_log` returned, of a session in which the extension is live.
         *policies: Policies, mappings with a policy file's keys, or paths of policy files, in the
             order in which they are asked. Shadow or enforce makes no difference to `after`.
-        against: Policies to compare with; none means what the log has.
+        against: Policies to compare with; none means what the log says was put into plans.
 
     Raises:
         PolicyError: A policy is wrong, or its SQL does not fit its decision point.
@@ -98,40 +102,7 @@ def replay(log: Log, *policies: PolicyLike, against: Sequence[PolicyLike] = ()) 
         )
         .drop("earlier")
     )
-    return Replay(asked, _changes(asked, log.queries))
-
-
-def failing(asked: DataFrame, condition: str) -> DataFrame:
-    """Returns what a condition forbids.
-
-    Args:
-        asked: `Replay.asked`.
-        condition: A boolean SQL expression over its columns and the facts, e.g. ``after =
-            'BROADCAST' AND side.size_in_bytes > aqepilot_bytes('500MB')``. At a point that has not
-            the facts that it names, nothing is forbidden.
-
-    Raises:
-        AqePilotError: No point has what it names, or it is no condition.
-    """
-    paths = {point.name: {fact.path for fact in point.facts} for point in catalog.points()}
-    words = {f"{group}.{name}" for group, name in _PATH.findall(condition)}
-    named = words & set().union(*paths.values())
-    fitting = [point for point, known in paths.items() if named <= known]
-    if not fitting:
-        message = f"no decision point has all of {', '.join(sorted(named))}: {condition!r}."
-        raise AqePilotError(Problem("CONDITION_INVALID", message))
-    try:
-        found = [
-            _with_facts(asked.where(f"point = '{point}'"), point)
-            .select("*", "f.*")
-            .where(condition)
-            .select(*asked.columns)
-            for point in fitting
-        ]
-    except Exception as error:
-        message = f"this is no condition: {condition!r}: {str(error).strip().splitlines()[0]}"
-        raise AqePilotError(Problem("CONDITION_INVALID", message)) from error
-    return reduce(lambda one, other: one.union(other), found)
+    return Replay(asked, changes.of(asked, log.queries, _named(points, new + old)))
 
 
 def _checked(spark: SparkSession, given: Sequence[PolicyLike]) -> list[Policy]:
@@ -159,6 +130,7 @@ def _asks(decisions: DataFrame) -> DataFrame:
         "named_struct('decision_id', decision_id, 'policy', policy, 'revision', revision, "
         "'mode', mode, 'answer', answer, 'failed', answer IS NULL)"
     )
+    refused = "NOT applied AND mode = 'enforce' AND answer IS NOT NULL"
     # Where nobody was asked there is no subject.
     asked = decisions.where("subject IS NOT NULL").groupBy(*_ASK)
     return asked.agg(
@@ -168,13 +140,18 @@ def _asks(decisions: DataFrame) -> DataFrame:
             f"transform(filter(sort_array(collect_list({event})), e -> e.policy IS NOT NULL), e -> "
             f"cast(struct(e.policy, e.revision, e.mode, e.answer, e.failed) AS {_EVENT}))"
         ).alias("recorded"),
+        functions.expr("min_by(answer, decision_id) FILTER (WHERE applied)").alias("_applied"),
+        # What gives Spark's plan: its own answer, and one that a guard rail, say, refuses again.
+        functions.expr(
+            f"array_union(collect_set(spark_answer), collect_set(answer) FILTER (WHERE {refused}))"
+        ).alias("_sparks"),
     )
 
 
 def _at(asks: DataFrame, point: str, new: list[Policy], old: list[Policy]) -> DataFrame:
     from pyspark.sql import functions
 
-    read = _with_facts(asks, point)
+    read = with_facts(asks, point)
     replayed, scores = _answers(read, point, new, "new")
     if old:
         replayed, old_scores = _answers(replayed, point, old, "recorded")
@@ -187,33 +164,44 @@ def _at(asks: DataFrame, point: str, new: list[Policy], old: list[Policy]) -> Da
         f"WHEN {may_read} AND {left_out.IS} THEN 'FACTS_LEFT_OUT' "
         f"WHEN {scores} THEN 'SCORES' END"
     )
-    first = "filter({}, e -> e.answer IS NOT NULL)[0].answer"
+    differ = f"NOT {_in_effect('before')} <=> {_in_effect('after')}"
+    pairs = [f"'{path}', cast(f.{path} AS string)" for path in _named([point], new + old)]
+    facts = f"cast(map({', '.join(pairs)}) AS map<string, string>)"
     return (
         replayed.withColumnRenamed("new", "replayed")
         .withColumn("unknown", functions.expr(unknown))
-        .withColumn("before", functions.expr(_safe(first.format("recorded"), "recorded")))
-        .withColumn("after", functions.expr(_safe(first.format("replayed"), "replayed")))
-        .withColumn("changed", functions.expr("NOT before <=> after AND unknown IS NULL"))
+        .withColumn("before", functions.expr(_first("recorded") if old else "_applied"))
+        .withColumn("after", functions.expr(_first("replayed")))
+        .withColumn("changed", functions.expr(f"{differ} AND unknown IS NULL"))
+        .withColumn("named", functions.expr(facts))
         .select(*_ASK, "decision_id", "facts", "recorded", "replayed", *_OUTCOME)
     )
 
 
-_OUTCOME = ("before", "after", "changed", "unknown")
+_OUTCOME = ("before", "after", "changed", "named", "unknown")
 
 
-def _safe(first: str, events: str) -> str:
+def _named(points: Sequence[str], policies: Sequence[Policy]) -> dict[str, list[str]]:
+    """By fact, the points at which a policy's text or its `when` names it."""
+    found: dict[str, list[str]] = {}
+    for point in points:
+        own = [policy for policy in policies if point in policy.points]
+        texts = [text for p in own for text in (p.points[point], p.when) if text]
+        for path in named(point, texts):
+            found.setdefault(path, []).append(point)
+    return found
+
+
+def _first(events: str) -> str:
     """An array without such an element has no first one: under ANSI that is an error."""
+    first = f"filter({events}, e -> e.answer IS NOT NULL)[0].answer"
     return f"CASE WHEN exists({events}, e -> e.answer IS NOT NULL) THEN {first} END"
 
 
-def _with_facts(asks: DataFrame, point: str) -> DataFrame:
-    from pyspark.sql import functions
-
-    packed = functions.expr("CASE WHEN contains(facts, '\"packed\":') THEN facts END")
-    facts = functions.coalesce(functions_of_python.unpacked()(packed), left_out.as_nulls("facts"))
-    schema = f"{catalog.facts_schema(point)}, `_corrupt` string"
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
-    return asks.withColumn("f", functions.from_json(facts, schema, options))
+def _in_effect(answer: str) -> str:
+    """An answer, or null where it leaves Spark's own plan."""
+    of_spark = f"array_contains(_sparks, {answer}) AND NOT {answer} <=> _applied"
+    return f"CASE WHEN NOT coalesce({of_spark}, false) THEN {answer} END"
 
 
 def _answers(
@@ -282,28 +270,6 @@ def _shown(kind: str) -> str:
     is_plain = not kind.startswith(("struct<", "array<"))
     text = "cast(_answer.answer AS string)" if is_plain else "to_json(_answer.answer)"
     return f"left({text}, {_MAX_ANSWER})"
-
-
-def _changes(asked: DataFrame, queries: DataFrame) -> DataFrame:
-    from pyspark.sql import functions
-
-    keys = ["point", "fingerprint", "before", "after"]
-    changed = asked.where("NOT before <=> after")
-    per_query = changed.groupBy(*keys, "log", "execution_id").agg(
-        functions.count("*").alias("asked"), functions.count("unknown").alias("unknown")
-    )
-    at_stake = queries.select("log", "execution_id", "task_ms")
-    return (
-        per_query.join(at_stake, ["log", "execution_id"], "left")
-        .groupBy(*keys)
-        .agg(
-            functions.sum("asked").alias("asked"),
-            functions.sum("unknown").alias("unknown"),
-            functions.countDistinct("log", "execution_id").alias("queries"),
-            functions.coalesce(functions.sum("task_ms"), functions.lit(0)).alias("task_ms"),
-        )
-        .orderBy(functions.desc("task_ms"), *keys)
-    )
 
 
 def texts_in_force(log: Log) -> Iterator[Policy]:

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from aqepilot.log import Log
-from aqepilot.log.replay import UNKNOWN, failing, replay
+from aqepilot.log.conditions import Checked, checked
+from aqepilot.log.replay import UNKNOWN, replay
 
 _MOST = 50
-HEAD = ("Point", "Fingerprint", "Before", "After", "Asked", "Not known", "Queries", "Task time")
+HEAD = (
+    *("Point", "Fingerprint", "Before", "After", "Asked", "Not known", "Queries", "Task time"),
+    "Facts",
+)
 
 
 def replayed(
@@ -24,19 +28,20 @@ def replayed(
     """
     found = replay(log, *policies, against=against)
     asked = found.asked.cache()
-    checks = [(condition, failing(asked, condition)) for condition in conditions]
+    checks = [(condition, checked(asked, condition)) for condition in conditions]
     total, changed, *unknown = asked.selectExpr(
         "count(*)",
-        "count_if(NOT before <=> after)",
+        "count_if(changed AND unknown IS NULL)",
         *(f"count_if(unknown = '{code}')" for code in UNKNOWN),
     ).collect()[0]
     logs = log.applications.selectExpr(
         "count(*)", "sum(unreadable_lines)", "count(problem)", "min(problem)"
     ).collect()[0]
     changes = found.changes.limit(_MOST).collect()
+    doubtful = f", and {sum(unknown)} are not known" if sum(unknown) else ""
     result = {
         "summary": f"{logs[0]} logs: policies were asked {total} times; {changed} answers would be "
-        "others.",
+        f"others{doubtful}.",
         "asked": total,
         "changed": changed,
         "unknown": {code: n for code, n in zip(UNKNOWN, unknown, strict=True) if n},
@@ -44,7 +49,7 @@ def replayed(
         "unreadable_logs": logs[2],
         "problem": logs[3],
         "changes": [row.asDict() for row in changes],
-        "fail_if": [_checked(condition, rows) for condition, rows in checks],
+        "fail_if": [_checked(condition, found) for condition, found in checks],
     }
     asked.unpersist()
     return result
@@ -61,6 +66,7 @@ def rows(changes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
             change["after"] or "null",
             *counts,
             f"{change['task_ms'] / 1000:,.0f} s",
+            ", ".join(f"{path}: {text or 'null'}" for path, text in change["facts"].items()),
         )
 
 
@@ -79,10 +85,31 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
                 f"{check['rows']} times: {check['condition']}; first at {example['point']}, "
                 f"{example['subject']}, query {example['execution_id']} of {example['log']}."
             )
+        if not check["known"]:
+            yield (
+                f"{check['condition']} could be checked on nothing: the logs have no answer that "
+                "is to be relied on, at a point with these facts."
+            )
+        if check["doubtful"]:
+            yield (
+                f"{check['doubtful']} answers more meet {check['condition']}, and are not to be "
+                "relied on."
+            )
 
 
-def _checked(condition: str, found: Any) -> dict[str, Any]:
-    count = found.count()
+def fails(found: Mapping[str, Any]) -> bool:
+    """Whether a condition forbids something, or could be checked on nothing."""
+    return any(check["rows"] or not check["known"] for check in found["fail_if"])
+
+
+def _checked(condition: str, found: Checked) -> dict[str, Any]:
+    count = found.rows.count()
     wanted = ("log", "execution_id", "point", "subject", "before", "after")
-    first = found.orderBy("log", "decision_id").select(*wanted).first() if count else None
-    return {"condition": condition, "rows": count, "example": first and first.asDict()}
+    first = found.rows.orderBy("log", "decision_id").select(*wanted).first() if count else None
+    return {
+        "condition": condition,
+        "rows": count,
+        "known": found.known,
+        "doubtful": found.doubtful,
+        "example": first and first.asDict(),
+    }

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from aqepilot.log import columns, files
+from aqepilot.log import columns, events, files
 from aqepilot.log.files import LogFile
 
 if TYPE_CHECKING:
@@ -37,16 +38,19 @@ class Collected(NamedTuple):
     """What a run of `collect` did.
 
     Attributes:
-        logs: Logs that were read.
+        logs: Logs that were read, wholly or in part.
         known: Logs that were there already.
         running: Logs left for another run, as their applications are still in progress.
         unreadable_lines: Lines of the logs read that are no whole events.
+        unreadable_logs: Logs with a file that could not be read, or not to its end: the problem is
+            in `Log.applications`, and they are known from now on.
     """
 
     logs: int
     known: int
     running: int
     unreadable_lines: int
+    unreadable_logs: int
 
 
 def collect(
@@ -55,6 +59,7 @@ def collect(
     to: str | Path,
     *,
     abandoned_after_hours: float = 24.0,
+    again: bool = False,
 ) -> Collected:
     """Adds event logs that are not there yet to tables, which `read_log` takes as it takes logs.
 
@@ -67,6 +72,7 @@ def collect(
         to: The tables' folder, on any file system that the session writes.
         abandoned_after_hours: A log that says that its application runs is read when it has not
             changed for so long: the application broke off.
+        again: Also read logs that could not be read to their end before.
 
     Raises:
         AqePilotError: There is no log, or it may not be listed.
@@ -76,10 +82,11 @@ def collect(
     from aqepilot.log import of_files
 
     found: dict[str, list[LogFile]] = {}
-    for file in files.find(spark, [path] if isinstance(path, (str, Path)) else path):
+    _, listed_logs = parted(files.find(spark, [path] if isinstance(path, (str, Path)) else path))
+    for file in listed_logs:
         found.setdefault(file.log, []).append(file)
     sizes = {log: sum(file.bytes for file in own) for log, own in found.items()}
-    known = _known(spark, str(to))
+    known = _known(spark, str(to), again)
     rest = {log: own for log, own in found.items() if (log, sizes[log]) not in known}
     abandoned_ms = (time.time() - abandoned_after_hours * 3600) * 1000
     running = {
@@ -89,9 +96,9 @@ def collect(
         and max(file.modified_ms for file in own) > abandoned_ms
     }
     wanted = [file for log, own in rest.items() if log not in running for file in own]
-    counts = (len(rest) - len(running), len(found) - len(rest), len(running))
+    read, there = len(rest) - len(running), len(found) - len(rest)
     if not wanted:
-        return Collected(*counts, 0)
+        return Collected(0, there, len(running), 0, 0)
     batch = f"batch={datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}"
     log = of_files(spark, wanted)
     for name, of_time in _TIME_OF.items():
@@ -101,19 +108,66 @@ def collect(
     # Local rows: the sizes are those of the listing, also where a log has grown since.
     listed = spark.createDataFrame(list(sizes.items()), "log string, bytes bigint")
     applications = log.applications.join(functions.broadcast(listed), "log").coalesce(1)
-    unreadable = functions.sum("unreadable_lines")
     target = f"{to}/applications/{batch}"
     applications.write.option("maxRecordsPerFile", 0).parquet(target)
-    (lines,) = spark.read.parquet(target).agg(unreadable).collect()[0]
-    return Collected(*counts, lines or 0)
+    lines, unreadable, nothing = (
+        spark.read.parquet(target)
+        .selectExpr(
+            "coalesce(sum(unreadable_lines), 0)",
+            "count(problem)",
+            "count_if(problem IS NOT NULL AND lines = 0)",
+        )
+        .collect()[0]
+    )
+    return Collected(read - nothing, there, len(running), lines, unreadable)
 
 
-def folder_of(listed: Iterable[LogFile]) -> str | None:
-    """Returns the tables' folder if these are their files; null for logs."""
-    for file in listed:
-        if part := _FILE.fullmatch(file.path):
-            return part[1]
-    return None
+def parted(listed: Iterable[LogFile]) -> tuple[list[str], list[LogFile]]:
+    """Returns the folders of tables that these are files of, and the files of logs beside them."""
+    found = list(listed)
+    folders = sorted({part[1] for file in found if (part := _FILE.fullmatch(file.path))})
+    beneath = tuple(f"{folder}/" for folder in folders)
+    return folders, [file for file in found if not file.path.startswith(beneath)]
+
+
+def together(read: Sequence[Log]) -> Log:
+    """Puts logs and tables together; an application that is in several of them counts once.
+
+    It counts where most lines of it were read.
+    """
+    from pyspark.sql import functions
+
+    from aqepilot.log import Log
+
+    def union(name: str) -> DataFrame:
+        frames: Iterator[DataFrame] = (
+            getattr(log, name).withColumn("_source", functions.lit(source))
+            for source, log in enumerate(read)
+        )
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+
+    counted = _newest(union("applications"), "lines, _source")
+    seen = functions.broadcast(counted.select("log", "_source"))
+    # Logs have no date: a condition on it would leave all of them out.
+    tables_only = all("date" in log.queries.columns for log in read)
+
+    def frame(name: str) -> DataFrame:
+        found = union(name).join(seen, ["log", "_source"], "left_semi").drop("_source")
+        return found if tables_only else found.drop("date")
+
+    return Log(applications=counted.drop("_source"), **{name: frame(name) for name in _TIME_OF})
+
+
+def _newest(applications: DataFrame, order: str) -> DataFrame:
+    """Of a log that was read several times, and of an application, the row that counts."""
+    from pyspark.sql import functions
+
+    latest = ", ".join(f"{column} DESC" for column in order.split(", "))
+    found = applications
+    for key in ("log", "coalesce(app_id, log), app_attempt_id, started"):
+        rank = functions.expr(f"row_number() OVER (PARTITION BY {key} ORDER BY {latest})")
+        found = found.withColumn("_rank", rank).where("_rank = 1").drop("_rank")
+    return found
 
 
 def read(spark: SparkSession, to: str) -> Log:
@@ -122,13 +176,8 @@ def read(spark: SparkSession, to: str) -> Log:
 
     from aqepilot.log import Log
 
-    applications = _applications(spark, to)
     # The same application may have been read twice: from a log that grew, or by two runs at once.
-    newest = functions.expr(
-        "row_number() OVER (PARTITION BY coalesce(app_id, log), app_attempt_id, started "
-        "ORDER BY batch DESC)"
-    )
-    counted = applications.withColumn("newest", newest).where("newest = 1")
+    counted = _newest(_applications(spark, to), "batch")
     seen = functions.broadcast(counted.select("log", "batch"))
 
     def table(name: str) -> DataFrame:
@@ -143,7 +192,7 @@ def read(spark: SparkSession, to: str) -> Log:
         return rows.join(seen, ["log", "batch"], "left_semi").drop("batch")
 
     return Log(
-        applications=counted.drop("bytes", "batch", "newest"),
+        applications=counted.drop("bytes", "batch"),
         **{name: table(name) for name in _TIME_OF},
     )
 
@@ -153,10 +202,21 @@ def _applications(spark: SparkSession, to: str) -> DataFrame:
     return spark.read.schema(schema).parquet(f"{to}/applications")
 
 
-def _known(spark: SparkSession, to: str) -> set[tuple[str, int]]:
-    """Logs that are in the tables, with their sizes when they were read."""
+def _known(spark: SparkSession, to: str, again: bool) -> set[tuple[str, int]]:
+    """Logs that are in the tables, with their sizes when they were read.
+
+    Args:
+        spark: The session.
+        to: The tables' folder.
+        again: Leaves out those that could not be read to their end.
+    """
     try:
-        rows = _applications(spark, to).select("log", "bytes").collect()
+        known = _applications(spark, to)
+        if again:
+            known = known.withColumn(
+                "bad", events.expr("max_by(problem, batch) OVER (PARTITION BY log, bytes)")
+            ).where("bad IS NULL")
+        rows = known.select("log", "bytes").collect()
     except Exception as error:
         if files.is_not_there(error):
             return set()

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aqepilot.log import Log
+from aqepilot.log import Log, costs, suggestions
+from aqepilot.log.costs import KEY
 from aqepilot.report import decided, experiments, skew
-from aqepilot.report.values import Data, Fingerprint, Fingerprints, Heading, Joins, Run
+from aqepilot.report.values import (
+    Cost,
+    Costs,
+    Data,
+    Fingerprint,
+    Fingerprints,
+    Heading,
+    Joins,
+    Run,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _RUNS = 40
+_COSTS = 20
+_SUGGESTIONS = 10
 _STRATEGIES = 1000
 _TIME = "'yyyy-MM-dd HH:mm'"
 # Shortest first; the first one of which there are at most so many.
@@ -38,10 +50,11 @@ def gather(spark: SparkSession, log: Log, top: int) -> Data:
     kept = [
         log.applications.persist(),
         _queries(log.queries).persist(),
-        log.stages.drop("app_id", "app_attempt_id").persist(),
+        log.stages.drop("task_slot_ms").persist(),
         decided.of(log.decisions).persist(),
     ]
     applications, queries, stages, decisions = kept
+    narrow = log._replace(applications=applications, queries=queries, stages=stages)
     try:
         heading = _heading(spark, applications, queries, stages, decisions)
         fingerprints = _fingerprints(queries, top)
@@ -56,6 +69,8 @@ def gather(spark: SparkSession, log: Log, top: int) -> Data:
             skew.shuffles(decisions, queries),
             skew.stages(stages, queries, applications),
             _joins(queries, decisions),
+            _costs(narrow),
+            suggestions.suggest(narrow, _SUGGESTIONS),
             experiments.of(log),
         )
     finally:
@@ -69,7 +84,7 @@ def _queries(queries: DataFrame) -> DataFrame:
         *("log", "execution_id", f"{short} AS description", "fingerprint", "started", "ended"),
         *("succeeded", "left(error, 300) AS error", "wall_ms", "task_ms", "slot_ms"),
         *("shuffle_read_bytes", "disk_spill_bytes", "joins", "decisions"),
-        f"coalesce(fingerprint, concat('described: ', {short}), 'not described') AS key",
+        f"{KEY} AS key",
     )
 
 
@@ -175,6 +190,14 @@ def _joins(queries: DataFrame, decisions: DataFrame) -> Joins:
     )
     counts = sorted((at, text, strategy, n) for at, text, strategy, n in rows.collect())
     return Joins(unit, _UNITS_MS[unit], counts, decided.join_changes(decisions))
+
+
+def _costs(log: Log) -> Costs:
+    found = costs.costs(log).fingerprints
+    rows = found.limit(_COSTS).select(*Cost._fields).collect()
+    sums = [f"coalesce(sum({name}), 0)" for name in Cost._fields[3:]]
+    whole = Cost("", None, None, *found.selectExpr(*sums).collect()[0])
+    return Costs([Cost(*row) for row in rows], whole)
 
 
 def _one(frame: DataFrame, *figures: str) -> dict[str, Any]:

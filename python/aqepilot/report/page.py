@@ -7,10 +7,11 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aqepilot import catalog
+from aqepilot import catalog, texts
 from aqepilot.__about__ import __version__
 from aqepilot.errors import AqePilotError, Problem
-from aqepilot.report import pictures, texts
+from aqepilot.log.suggestions import KINDS, sentences
+from aqepilot.report import pictures
 from aqepilot.report.pictures import FATES, Part
 from aqepilot.report.prices import Prices
 from aqepilot.report.values import Data, Said
@@ -131,6 +132,7 @@ def render(data: Data, prices: Prices | None, source: str, made: str) -> str:
             faults=_reasons(data.said, (*_FAULTS, *_WRONG_ANSWERS)),
             reason_meanings=catalog.reasons(),
             stacks=pictures.joins(data.joins),
+            suggested=[(KINDS[one.kind], one, list(sentences(one))) for one in data.suggestions],
         )
     )
     return str(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from aqepilot.report import texts
+from aqepilot import texts
 from aqepilot.report.values import Joins, Run, Shuffle
 
 # Text on the grounds has a contrast of 4.5 or more, marks 3 or more, in both schemes: WCAG 2.2 AA.

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from aqepilot.log.suggestions import Suggestion
 
 
 class Heading(NamedTuple):
@@ -181,6 +184,30 @@ class UnevenStage(NamedTuple):
     median_task_ms: int
 
 
+class Cost(NamedTuple):
+    """What the stages of one query cost beside their work, in all its runs, milliseconds of slots.
+
+    The figures are those of `aqepilot.log.costs`; null where an older aqepilot collected them.
+    """
+
+    key: str
+    fingerprint: str | None
+    description: str | None
+    queries: int
+    slot_ms: int
+    waiting_ms: int | None
+    starting_ms: int | None
+    spilled_ms: int | None
+    retried_ms: int | None
+
+
+class Costs(NamedTuple):
+    """The queries that cost most beside their work, and all of them together."""
+
+    top: list[Cost]
+    whole: Cost
+
+
 class Joins(NamedTuple):
     """Joins of the final plans by time.
 
@@ -250,4 +277,6 @@ class Data(NamedTuple):
     shuffles: list[Shuffle]
     stages: list[UnevenStage]
     joins: Joins
+    costs: Costs
+    suggestions: list[Suggestion]
     experiments: Sequence[Tried] = ()

@@ -1,0 +1,216 @@
+"""Commands about what event logs say: what it costs, one query in words, and suggestions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aqepilot import texts
+from aqepilot.cli_options import (
+    EXIT_CODES,
+    LOG_HELP,
+    as_json,
+    console,
+    master,
+    reports_errors,
+    table,
+)
+
+_logs = click.option("--log", "logs", multiple=True, required=True, metavar="PATH", help=LOG_HELP)
+_FIGURES = {
+    "slot_ms": "In all",
+    "waiting_ms": "Waited",
+    "starting_ms": "Tiny starts",
+    "spilled_ms": "Spilled",
+    "retried_ms": "Retried",
+}
+
+
+@click.command(
+    short_help="Say where cores' time did no work.",
+    epilog="\b\nExamples:\n  aqepilot costs --log s3a://logs/spark-events\n"
+    "  aqepilot costs --log s3a://lake/aqepilot --slots 400 --prices prices.toml\n\n" + EXIT_CODES,
+)
+@_logs
+@click.option(
+    "--slots",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Also lay the tasks of each stage out on so many cores.",
+)
+@click.option(
+    "--prices",
+    "prices_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What cores and memory cost, as TOML; without it no money is shown.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(1, 10_000),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="How many queries to show.",
+)
+@master
+@as_json
+@reports_errors
+def costs(
+    logs: Sequence[str],
+    slots: int | None,
+    prices_file: Path | None,
+    top: int,
+    master: str | None,
+    as_json: bool,
+) -> None:
+    """Say what stages cost beside their work: waiting, tiny tasks, spills and retries.
+
+    All figures are time of cores. With --slots it is an estimate: tasks keep the times that they
+    had, however many run at once.
+    """
+    from aqepilot.check import local_session
+    from aqepilot.log import costs as of
+    from aqepilot.log import read_log
+    from aqepilot.report.prices import Prices
+
+    prices = Prices.from_file(prices_file) if prices_file else None
+    with local_session(master, "aqepilot costs") as spark:
+        found = of.costs(read_log(spark, logs), slots).fingerprints.limit(top).collect()
+    rows = [row.asDict() for row in found]
+    if prices:
+        for row in rows:
+            row["cost"] = {n: round(prices.cost(row[n] or 0), 6) for n in _FIGURES}
+            row["currency"] = prices.currency
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    head = ["Query", "Description", "Runs", *_FIGURES.values()]
+    if slots is not None:
+        head += ["Stages take", f"On {slots:,}", "and wait"]
+    console().print(table(head, _rows(rows, slots, prices)))
+    unknown = sum(row["not_known"] for row in rows)
+    if unknown:
+        message = (
+            f"{unknown} stages are of tables that an older aqepilot collected, and lack these "
+            "figures."
+        )
+        click.echo(message, err=True)
+    if slots is not None:
+        message = (
+            "What stages take is an estimate: their own tasks laid out, one stage after the other."
+        )
+        click.echo(message, err=True)
+
+
+def _rows(
+    rows: Sequence[dict[str, Any]], slots: int | None, prices: Any
+) -> Iterator[tuple[str, ...]]:
+    def told(row: dict[str, Any], name: str) -> str:
+        shown = texts.duration(row[name])
+        if prices and row[name] is not None:
+            shown += f"\n{texts.money(prices.cost(row[name]), prices.currency)}"
+        return shown
+
+    for row in rows:
+        laid_out: list[str] = []
+        if slots is not None:
+            laid_out = [texts.duration(row["own_span_ms"]), texts.duration(row["span_ms"])]
+            laid_out.append(told(row, "span_waiting_ms"))
+        yield (
+            (row["fingerprint"] or ("not known" if row["queries"] else "none"))[:12],
+            (row["description"] or row["key"])[:60],
+            texts.number(row["queries"]),
+            *(told(row, name) for name in _FIGURES),
+            *laid_out,
+        )
+
+
+@click.command(
+    short_help="Tell one query of an event log in words.",
+    epilog="\b\nExamples:\n  aqepilot explain --log logs/app-20261124-0001 --query 12\n"
+    "  aqepilot explain --log s3a://lake/aqepilot --query 12 --app application_1_0007\n\n"
+    + EXIT_CODES,
+)
+@_logs
+@click.option(
+    "--query", "query", type=int, required=True, metavar="ID", help="The query, as in Spark's UI."
+)
+@click.option("--app", metavar="ID", help="Its application; needed where several have such a one.")
+@master
+@as_json
+@reports_errors
+def explain(
+    logs: Sequence[str], query: int, app: str | None, master: str | None, as_json: bool
+) -> None:
+    """Tell what Spark knew in one query, what was decided, and what came of it."""
+    from aqepilot.check import local_session
+    from aqepilot.log import explaining, read_log
+
+    with local_session(master, "aqepilot explain") as spark:
+        told = explaining.explain(read_log(spark, logs), query, app)
+    click.echo(json.dumps({"text": str(told)}, indent=2) if as_json else str(told))
+
+
+@click.command(
+    short_help="Name what a policy would help, with a policy.",
+    epilog="\b\nExamples:\n  aqepilot suggest --log s3a://logs/spark-events\n"
+    "  aqepilot suggest --log s3a://lake/aqepilot --top 3 --write policies/\n\n" + EXIT_CODES,
+)
+@_logs
+@click.option(
+    "--top",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How many at most, those with most at stake.",
+)
+@click.option(
+    "--write",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Also write each policy into a file here.",
+)
+@master
+@as_json
+@reports_errors
+def suggest(
+    logs: Sequence[str], top: int, folder: Path | None, master: str | None, as_json: bool
+) -> None:
+    """Name what the queries of event logs would gain most from, each with a policy to try.
+
+    The policies are in shadow mode, and are replayed where the logs have the facts. What is at
+    stake is the most that could be had, and no promise.
+    """
+    from aqepilot.check import local_session
+    from aqepilot.log import read_log, suggestions
+    from aqepilot.policies import Policy
+
+    with local_session(master, "aqepilot suggest") as spark:
+        found = suggestions.suggest(read_log(spark, logs), top)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        for one in found:
+            name = Policy.from_toml(one.policy).name
+            (folder / f"{name}.toml").write_text(one.policy, "utf-8")
+    if as_json:
+        click.echo(json.dumps([one._asdict() for one in found], indent=2))
+        return
+    if not found:
+        click.echo("Nothing in these logs would gain from a policy that is known here.")
+    for number, one in enumerate(found, 1):
+        query = f"{one.fingerprint[:12]} " if one.fingerprint else ""
+        kind = suggestions.KINDS[one.kind]
+        click.echo(f"{number}. {kind[0].upper()}{kind[1:]}: {query}{one.description or ''}")
+        for line in suggestions.sentences(one):
+            click.echo(f"   {line}")
+        click.echo("\n" + "".join(f"     {line}\n" for line in one.policy.splitlines()))
+
+
+COMMANDS = (costs, explain, suggest)

@@ -1,0 +1,58 @@
+"""What commands have in common: their options, how they print, and their exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import ParamSpec
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from aqepilot.errors import AqePilotError
+
+P = ParamSpec("P")
+EXIT_CODES = "Exit codes: 0 all is well, 1 something is wrong, 2 the command was misused."
+LOG_HELP = "Spark's event logs: a folder, a log or a glob; may be given several times."
+master = click.option(
+    "--master",
+    metavar="URL",
+    help="Where Spark runs; else where spark.master of spark-defaults.conf says, or local[*].",
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+spark = click.option("--spark", metavar="VERSION", help="Spark version, e.g. 3.5 or 3.5.6-amzn-1.")
+scala = click.option("--scala", metavar="VERSION", help="Scala version, 2.12 or 2.13.")
+
+
+def console() -> Console:
+    """Returns what commands print tables with."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=140)
+
+
+def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
+    """Ends a command with 1 and the problems that an error tells."""
+
+    @wraps(command)
+    def reporting(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except AqePilotError as error:
+            for problem in error.problems:
+                click.echo(f"error: {problem}", err=True)
+            sys.exit(1)
+
+    return reporting
+
+
+def table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Returns a table of plain texts."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for index, name in enumerate(head):
+        made.add_column(name, no_wrap=index == 0, overflow="fold")
+    for row in rows:
+        made.add_row(*map(escape, row))
+    return made

@@ -1,0 +1,138 @@
+"""Whose each log is, and how much of it could be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from aqepilot.log import columns, events, files
+from aqepilot.log.files import LogFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_APPLICATION = (
+    "Event string, `Spark Version` string, `App Name` string, `App ID` string, `User` string, "
+    "`App Attempt ID` string, `Timestamp` bigint, `Executor ID` string, "
+    "`Executor Info` struct<`Total Cores`: int>"
+)
+# A mark of the order of bytes, which Hadoop takes off a text.
+_MARK_BYTES = 3
+
+
+def applications(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
+    """One row per log, with how much of it could be read."""
+    from pyspark.sql import functions
+
+    lines = (
+        files.lines(spark, of, ())
+        .select(
+            "file",
+            "problem",
+            events.expr("octet_length(value) + 1L").alias("bytes"),
+            functions.substring("value", 1, len(events.BEGIN)).alias("begin"),
+            events.json(functions.col("value"), _APPLICATION).alias("e"),
+        )
+        .withColumn("event", events.expr("e.Event"))
+    )
+    unreadable = f"begin != '{events.BEGIN}' OR e._corrupt IS NOT NULL OR e.Event IS NULL"
+    is_executor = "event IN ('SparkListenerExecutorAdded', 'SparkListenerExecutorRemoved')"
+    heads = {
+        "app_id": "e.`App ID`",
+        "app_attempt_id": "e.`App Attempt ID`",
+        "app_name": "e.`App Name`",
+        "user": "e.`User`",
+        "spark_version": "e.`Spark Version`",
+        "started": events.when("ApplicationStart", "e.Timestamp"),
+        "ended": events.when("ApplicationEnd", "e.Timestamp"),
+        "problem": "problem",
+    }
+    executor = {
+        "id": f"CASE WHEN {is_executor} THEN e.`Executor ID` END",
+        "cores": "e.`Executor Info`.`Total Cores`",
+        "added": events.when("ExecutorAdded", "e.Timestamp"),
+        "removed": events.when("ExecutorRemoved", "e.Timestamp"),
+    }
+    # Nearly all lines have none of these: they are counted without being sorted.
+    counted = events.aggregated(
+        lines.groupBy("file", *(events.expr(v).alias(n) for n, v in (heads | executor).items())),
+        {
+            "lines": "count_if(problem IS NULL)",
+            "unreadable_lines": f"count_if(problem IS NULL AND ({unreadable}))",
+            "read_bytes": "sum(bytes)",
+        },
+    )
+    counted = _with_problems(counted.withColumn("file", files.uri_column(events.expr("file"))), of)
+    counts = {name: f"sum({name})" for name in ("lines", "unreadable_lines")}
+    last = {name: f"max({name})" for name in heads}
+    by_executor = events.aggregated(
+        counted.groupBy("log", "id"),
+        {
+            **last,
+            "cores": "max(cores)",
+            "added": "min(added)",
+            "removed": "max(removed)",
+            **counts,
+        },
+    )
+    found = events.aggregated(
+        by_executor.groupBy("log"),
+        {
+            **last,
+            "started": events.time("max(started)"),
+            "ended": events.time("max(ended)"),
+            "executors": "sort_array(collect_list(CASE WHEN added IS NOT NULL THEN struct("
+            f"id, cores, {events.time('added')} AS added, "
+            f"{events.time('removed')} AS removed) END))",
+            **counts,
+        },
+    )
+    return events.shaped(found, columns.APPLICATIONS)
+
+
+def _with_problems(counted: DataFrame, of: Sequence[LogFile]) -> DataFrame:
+    """Says of which files something is missing, which Spark leaves out without a word.
+
+    Args:
+        counted: Rows of one `file` each, with `problem`, `lines` and `read_bytes`.
+        of: All files.
+    """
+    from pyspark.sql import functions
+
+    listed = counted.sparkSession.createDataFrame(
+        [(f.uri, f.bytes, f.is_packed) for f in of],
+        "file string, listed_bytes bigint, is_packed boolean",
+    )
+    per_file = {
+        "listed": "max(listed_bytes)",
+        "was_packed": "max(is_packed)",
+        "read": "sum(coalesce(read_bytes, 0L))",
+        "why": "max(problem)",
+    }
+    over = "OVER (PARTITION BY file)"
+    name = "regexp_extract(file, '[^/]+$', 0)"
+    problem = f"""
+        CASE WHEN why IS NOT NULL THEN why
+          WHEN listed > 0 AND read = 0 THEN concat({name}, ': nothing of it could be read: it may '
+            'not be read by the user that runs Spark here, or it is damaged or gone.')
+          WHEN NOT was_packed AND read + {_MARK_BYTES} < listed THEN concat({name}, ': only ', read,
+            ' of ', listed, ' bytes could be read.') END"""
+    found = counted.unionByName(listed, allowMissingColumns=True).withColumns(
+        {column: functions.expr(f"{text} {over}") for column, text in per_file.items()}
+    )
+    return found.withColumns(
+        {
+            "log": files.log_column(functions.col("file")),
+            "problem": functions.expr(problem),
+            "lines": functions.expr("coalesce(lines, 0L)"),
+            "unreadable_lines": functions.expr("coalesce(unreadable_lines, 0L)"),
+        }
+    )
+
+
+def with_application(frame: DataFrame, applications: DataFrame, *more: str) -> DataFrame:
+    """Adds what is known of its application to each row of a frame with a column `log`."""
+    from pyspark.sql import functions
+
+    known = applications.select("log", "app_id", "app_attempt_id", *more)
+    return frame.join(functions.broadcast(known), "log", "left")

@@ -1,0 +1,197 @@
+"""What is planted is found, with a policy that binds; what is fine is left alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+import made_logs
+import tiers
+from aqepilot.cli import main as cli
+from aqepilot.log import Log
+from aqepilot.log.suggestions import KINDS, Suggestion, sentences, suggest
+from aqepilot.policies import Policy
+
+pytestmark = tiers.on("4.3")
+
+MB = 1 << 20
+
+
+def fingerprint(kind: str) -> str:
+    return f"{kind}'s".encode().hex()
+
+
+def query(number: int, kind: str, **more: Any) -> dict[str, Any]:
+    base = {"execution_id": number, "fingerprint": fingerprint(kind), "description": kind}
+    return base | {"slot_ms": 100_000, "task_ms": 90_000} | more
+
+
+def stage(number: int, **more: Any) -> dict[str, Any]:
+    base = {"execution_id": number, "stage_id": number, "num_tasks": 200, "slot_ms": 100_000}
+    base |= {"shuffle_read_bytes": 100 * MB, "input_bytes": 0, "shuffle_write_bytes": 0}
+    base |= {"output_bytes": 0, "disk_spill_bytes": 0, "waiting_ms": 0, "spilled_slot_ms": 0}
+    base |= {"tiny_tasks": 0, "tiny_start_ms": 0, "max_task_ms": 100, "median_task_ms": 90}
+    return base | more
+
+
+def decision(number: int, kind: str, point: str, **more: Any) -> dict[str, Any]:
+    return {
+        "execution_id": number, "fingerprint": fingerprint(kind), "point": point,
+        "reason": "NULL_ANSWER", **more,
+    }  # fmt: skip
+
+
+SIDE = {"can_split": True, "num_mappers": 8, "num_partitions": 200, "median_bytes": 2 * MB}
+CLUSTER = {"default_parallelism": 16}
+FLIPS = [
+    query(10 + n, "flipping", joins=[join], task_ms=ms, slot_ms=ms)
+    for n, (join, ms) in enumerate(
+        [("SortMergeJoin", 9000), ("SortMergeJoin", 9100), ("SortMergeJoin", 9200)]
+        + [("ShuffledHashJoin BuildRight", 3000 + n) for n in range(3)]
+    )
+]
+QUERIES = [
+    query(1, "hot_key", joins=["SortMergeJoin"]),
+    query(2, "tiny_tasks"),
+    query(3, "spilling", joins=["SortMergeJoin"]),
+    query(4, "exploding"),
+    query(5, "wrong_broadcast", joins=["BroadcastHashJoin BuildRight"]),
+    *FLIPS,
+]
+STAGES = [
+    stage(1, waiting_ms=70_000, max_task_ms=80_000),
+    stage(2, tiny_tasks=5000, tiny_start_ms=60_000, num_tasks=5200),
+    stage(3, spilled_slot_ms=50_000, disk_spill_bytes=900 * MB, shuffle_read_bytes=50_000 * MB),
+    stage(4, slot_ms=40_000, shuffle_write_bytes=900 * MB),
+    stage(5),
+]
+
+
+def decisions(**planted: Any) -> list[dict[str, Any]]:
+    of = {"skewed": 300 * MB, "generates": True, "measured": 900 * MB} | planted
+    skewed = made_logs.facts(
+        query={"fingerprint": fingerprint("hot_key")},
+        cluster=CLUSTER, left={**SIDE, "max_bytes": of["skewed"]},
+        right={**SIDE, "max_bytes": 3 * MB},
+    )  # fmt: skip
+    makes_rows = made_logs.facts(stage={"has_generate": of["generates"]})
+    planned = made_logs.facts(
+        join={"is_replan": False}, left={"size_in_bytes": 5, "tables": ["a"]},
+        right={"size_in_bytes": 9 * MB, "tables": ["it's", "b"]},
+        spark={"strategy": "BROADCAST", "build_side": "RIGHT", "reason": "SIZE"},
+    )  # fmt: skip
+    ran = made_logs.facts(
+        side={"is_left": True, "is_finished": True, "is_plain_stage": True, "size_in_bytes": 5},
+        other={"is_left": False, "is_broadcast": True, "size_in_bytes": of["measured"]},
+    )
+    return [
+        decision(1, "hot_key", "skew_join", facts=skewed),
+        decision(4, "exploding", "partition_coalescing", facts=makes_rows),
+        decision(5, "wrong_broadcast", "join_selection", facts=planned),
+        decision(5, "wrong_broadcast", "dynamic_join_selection", facts=ran),
+    ]
+
+
+@pytest.fixture(scope="module")
+def log(_spark_context: SparkSession) -> Log:
+    session = _spark_context.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    return made_logs.log(session, queries=QUERIES, stages=STAGES, decisions=decisions())
+
+
+@pytest.fixture(scope="module")
+def found(log: Log) -> list[Suggestion]:
+    return suggest(log)
+
+
+def test_what_is_planted_is_found_with_most_at_stake_first(
+    spark: SparkSession, found: list[Suggestion]
+) -> None:
+    assert {one.kind: one.description for one in found} == {kind: kind for kind in KINDS}
+    stakes = {one.kind: one.stake_ms for one in found}
+    assert stakes == {
+        "wrong_broadcast": 90_000, "hot_key": 70_000, "tiny_tasks": 60_000, "spilling": 50_000,
+        "exploding": 40_000, "flipping": 3 * 9100 - 3 * 3001,
+    }  # fmt: skip
+    assert [one.stake_ms for one in found] == sorted(stakes.values(), reverse=True)
+    assert {one.kind: one.queries for one in found}["flipping"] == 3
+    for one in found:
+        policy = Policy.from_toml(one.policy)
+        assert (policy.mode, list(policy.points)) == ("shadow", [one.point])
+        assert fingerprint(one.kind) in (policy.when or "")
+        for key, text in policy.texts().items():
+            checked = spark.sql("SELECT * FROM aqepilot_check(:p, :t)", {"p": key, "t": text})
+            assert checked.collect() == []
+
+
+def test_evidence_is_that_of_the_log(found: list[Suggestion]) -> None:
+    said = {one.kind: " ".join(sentences(one)) for one in found}
+    assert "the largest partition has 300.0 MiB, the median 2.0 MiB" in said["hot_key"]
+    assert "5,000 of 5,200 tasks after shuffles" in said["tiny_tasks"]
+    assert "900.0 MiB went to disk" in said["spilling"]
+    assert "read 100.0 MiB and made 900.0 MiB of it" in said["exploding"]
+    assert "its estimate of 9.0 MiB, and it had 900.0 MiB" in said["wrong_broadcast"]
+    assert "3 runs with SortMergeJoin had 9.1 s" in said["flipping"]
+    policies = {one.kind: Policy.from_toml(one.policy).points[one.point] for one in found}
+    assert policies["flipping"] == "'SHUFFLE_HASH'"
+    assert policies["spilling"] == "greatest(shuffles.num_partitions, 3125)"
+    assert "it\\'s, b" in policies["wrong_broadcast"]
+
+
+def test_policies_are_replayed_where_the_log_has_facts(found: list[Suggestion]) -> None:
+    replayed = {one.kind: (one.asked, one.changed) for one in found}
+    assert replayed["hot_key"] == (1, 1)
+    assert replayed["tiny_tasks"] == (None, None)
+    said = {one.kind: " ".join(sentences(one)) for one in found}
+    assert "it would have answered otherwise 1 of 1 times" in said["hot_key"]
+    assert "no facts of partition_coalescing" in said["tiny_tasks"]
+
+
+def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
+    """Large figures alone are no finding: each kind needs its cause, and enough at stake."""
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    stages = [
+        # Its cores waited, and no join of it is uneven.
+        stage(1, waiting_ms=70_000),
+        stage(2, tiny_tasks=500, tiny_start_ms=60_000),
+        # Spilled, before any join that sorts.
+        stage(4, spilled_slot_ms=50_000, disk_spill_bytes=100 * MB),
+        # Much at the output, and nothing makes rows.
+        stage(5, shuffle_write_bytes=5000 * MB),
+    ]
+    chance = [
+        query(20 + n, "flipping", joins=["SortMergeJoin" if n % 2 else "ShuffledHashJoin"],
+              task_ms=3000 + 100 * n)
+        for n in range(8)
+    ]  # fmt: skip
+    fine = decisions(skewed=3 * MB, generates=False, measured=10 * MB)
+    log = made_logs.log(spark, queries=[*QUERIES[:5], *chance], stages=stages, decisions=fine)
+    assert suggest(log) == []
+
+
+def test_the_command(
+    spark: SparkSession, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def here(*_: str) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("aqepilot.check.local_session", here)
+    monkeypatch.setattr("aqepilot.log.read_log", lambda *_: log)
+    words = ["suggest", "--log", "x", "--top", "2", "--write", str(tmp_path)]
+    shown = CliRunner().invoke(cli, words)
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.startswith("1. A broadcast larger than estimated: ")
+    assert "2. A join whose keys are uneven: " in shown.stdout
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert len(files) == 2
+    assert all(Policy.from_file(tmp_path / name).mode == "shadow" for name in files)
+    as_json = CliRunner().invoke(cli, ["suggest", "--log", "x", "--top", "1", "--json"])
+    assert json.loads(as_json.stdout)[0]["kind"] == "wrong_broadcast"
