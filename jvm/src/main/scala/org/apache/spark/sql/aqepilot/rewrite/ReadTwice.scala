@@ -2,8 +2,15 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.aqepilot.{FailOpen, Sessions}
 import org.apache.spark.sql.aqepilot.log.DecisionRecord
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias,
+  Attribute,
+  Expression,
+  ExpressionWithRandomSeed
+}
 import org.apache.spark.sql.catalyst.plans.logical.{
   LogicalPlan,
+  Project,
   RepartitionByExpression,
   Subquery
 }
@@ -33,7 +40,7 @@ private object ReadTwice {
   /** Marks them in a plan that is about to be planned. */
   def mark(root: LogicalPlan): Unit = if (!root.deterministic) {
     val parts = partsOf(root)
-    markAll(parts.filter(isSharedQuery) ++ repeated(parts))
+    markAll(parts.filter(isSharedQuery) ++ repeated(root, parts))
   }
 
   /** Marks them in a plan that is being optimised. The optimiser sees a WITH query once, but a subquery by itself: whether
@@ -43,7 +50,7 @@ private object ReadTwice {
   def markOptimised(root: LogicalPlan): Unit = if (!root.deterministic) {
     val parts = partsOf(root)
     val isBesideAnother = root.isInstanceOf[Subquery] || root.subqueriesAll.exists(!_.deterministic)
-    markAll(if (isBesideAnother) parts else repeated(parts))
+    markAll(if (isBesideAnother) parts else repeated(root, parts))
   }
 
   private def partsOf(root: LogicalPlan): Seq[LogicalPlan] = root.collectWithSubqueries {
@@ -55,8 +62,37 @@ private object ReadTwice {
         ) => p
   }
 
-  private def repeated(parts: Seq[LogicalPlan]): Iterable[LogicalPlan] =
-    parts.groupBy(_.canonicalized).values.filter(_.size > 1).flatten
+  private def repeated(root: LogicalPlan, parts: Seq[LogicalPlan]): Iterable[LogicalPlan] =
+    parts.groupBy(unnamed).values.filter(_.size > 1).flatten ++ ofOneSeed(root, parts)
+
+  /** A part whatever its columns are called: 3.5 gives one of two uses new names in a projection of its own. */
+  private def unnamed(part: LogicalPlan): LogicalPlan = part match {
+    case p: Project =>
+      val columns = p.projectList.map {
+        case Alias(column: Attribute, _) => column
+        case other                       => other
+      }
+      p.copy(projectList = columns).canonicalized
+    case other => other.canonicalized
+  }
+
+  /** The parts with random numbers of a seed that another part has, too. Spark draws a seed for each `rand()` that
+    * somebody writes, so a second one is another use of the same DataFrame or view, however different the optimiser
+    * has left the two: each draws the same numbers for the same rows only where both are planned alike.
+    */
+  private def ofOneSeed(root: LogicalPlan, parts: Seq[LogicalPlan]): Seq[LogicalPlan] = {
+    val shared = seedsIn(root).collect { case (seed, times) if times > 1 => seed }
+    if (shared.isEmpty) Nil
+    else parts.filter { part =>
+      val own = seedsIn(part)
+      shared.exists(own.get(_).contains(1))
+    }
+  }
+
+  private def seedsIn(part: LogicalPlan): Map[Expression, Int] =
+    part.collectWithSubqueries { case node => node.expressions }.flatten
+      .flatMap(_.collect { case random: ExpressionWithRandomSeed => random.canonicalized })
+      .groupBy(identity).map { case (seed, all) => seed -> all.size }
 
   private def markAll(parts: Iterable[LogicalPlan]): Unit =
     for (part <- parts) part.collectWithSubqueries { case node => node.setTagValue(tag, ()) }
