@@ -725,7 +725,7 @@ def analyse_experiment(
     prices = Prices.from_file(prices_file) if prices_file else None
     conf = dict(_setting(text) for text in settings)
     # On one machine most of Spark's 200 tasks a shuffle would have nothing to do.
-    few = {"spark.sql.shuffle.partitions": "16"} if master.startswith("local") else {}
+    few = {"spark.sql.shuffle.partitions": "16"} if (master or "").startswith("local") else {}
     with local_session(master, "aqepilot experiment analyse", few | conf) as spark:
         log = read_log(spark, logs)
         with _console().status("Reading event logs ..."), history.kept(log) as once:
