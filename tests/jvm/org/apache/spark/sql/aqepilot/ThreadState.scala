@@ -76,11 +76,15 @@ object ThreadState {
     }.filter { case (local, value) =>
       local != null && value != null && !local.getClass.getName.startsWith(ours) &&
       !javas.exists(j =>
-        value.getClass.getName.startsWith(j) && !local.getClass.getName.startsWith(
+        kind(value).getName.startsWith(j) && !local.getClass.getName.startsWith(
           "org.apache.spark"
         )
       )
     }.toMap
+
+  /** Log4j keeps its context as an array; the context itself is compared above. */
+  private def kind(value: AnyRef): Class[_] =
+    Option(value.getClass.getComponentType).getOrElse(value.getClass)
 
   private def read(in: Class[_], name: String, of: AnyRef): AnyRef = {
     val field = in.getDeclaredField(name)
