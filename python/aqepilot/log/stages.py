@@ -103,7 +103,8 @@ def figures(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
             "tiny_start_ms": f"coalesce(sum(CASE WHEN {is_tiny} THEN "
             f"greatest(0L, {slot} - m.`Executor Run Time`) END), 0)",
             "times": f"array_sort(collect_list(CASE WHEN {succeeded} THEN "
-            "struct(t.`Launch Time` AS launch, t.`Finish Time` AS finish) END))",
+            "struct(t.`Launch Time` AS launch, t.`Finish Time` AS finish, "
+            "t.`Launch Time` + greatest(1L, m.`Executor Run Time`) AS ran) END))",
             "last_launch": f"max(CASE WHEN {succeeded} THEN t.`Launch Time` END)",
             "last_finish": f"max(CASE WHEN {succeeded} THEN t.`Finish Time` END)",
         },
@@ -118,16 +119,18 @@ def figures(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
     ).withColumn("waiting_ms", events.expr(_WAITING))
 
 
+# By run times: the driver gives a task's slot to the next before it says that the first is
+# finished.
 # A slot that gets free as another task is launched is that task's.
 _MOST_AT_ONCE = """
     aggregate(
       array_sort(concat(transform(times, t -> struct(t.launch AS at, 1 AS more)),
-        transform(times, t -> struct(t.finish AS at, -1 AS more)))),
+        transform(times, t -> struct(least(t.ran, t.finish + 1) AS at, -1 AS more)))),
       struct(0 AS now, 0 AS most),
       (s, e) -> struct(s.now + e.more AS now, greatest(s.most, s.now + e.more) AS most)).most
 """
 # From the last launch on, a slot that gets free has nothing to do before the stage's end.
 _WAITING = """
-    coalesce(slots * (last_finish - last_launch)
-      - aggregate(times, 0L, (sum, t) -> sum + greatest(0L, t.finish - last_launch)), 0L)
+    greatest(0L, coalesce(slots * (last_finish - last_launch)
+      - aggregate(times, 0L, (sum, t) -> sum + greatest(0L, t.finish - last_launch)), 0L))
 """
