@@ -151,7 +151,7 @@ def test_policies_are_replayed_where_the_log_has_facts(found: list[Suggestion]) 
     assert replayed["tiny_tasks"] == (None, None)
     said = {one.kind: " ".join(sentences(one)) for one in found}
     assert "it would have answered otherwise 1 of 1 times" in said["hot_key"]
-    assert "no facts of partition_coalescing" in said["tiny_tasks"]
+    assert "no facts of shuffle_partitions" in said["tiny_tasks"]
 
 
 def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:

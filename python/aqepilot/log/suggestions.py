@@ -155,7 +155,7 @@ def _policy(found: Found) -> tuple[str, str] | None:
         return _file(found, "partition_coalescing", text)
     recipe = {
         "hot_key": "hot_keys",
-        "tiny_tasks": "small_tasks",
+        "tiny_tasks": "right_sized_shuffles",
         "exploding": "expanding_stages",
     }[found.kind]
     ((point, text),) = recipes.get(recipe).points.items()
