@@ -13,6 +13,8 @@ FULL    := $(shell awk -F, '$$5=="full" {print $$3}' $(TABLE))
 SMOKE   := $(shell awk -F, 'NR>1 {n=split($$4,p,";"); for(i=1;i<=n;i++) print p[i]; if($$5=="smoke") print $$3}' $(TABLE))
 ROW      = $(shell awk -F, '$(1) {print $$1 "_" $$2}' $(TABLE))
 JVM_ROWS := $(call ROW,$$5=="full" || $$5=="jvm")
+# The others differ from these in Spark's and Scala's versions only one by one: they are compiled, and run in test-all.
+FULL_ROWS := $(call ROW,$$5=="full")
 # What SPARK=4.3, SPARK=4.3.0 or an oldest patch stands for.
 PATCH   := $(or $(filter $(SPARK),$(NEWEST) $(SMOKE)),$(shell awk -F, '$$1=="$(SPARK)" && $$5!="jvm" {print $$3}' $(TABLE)))
 MINOR   := $(shell echo $(PATCH) | cut -d. -f1-2)
@@ -119,10 +121,11 @@ format: .envs/tools/.ready ## rewrite the sources as lint wants them
 	$(SBT) scalaSources/scalafmtAll scalafmtSbt
 
 test: check ## everything: env, lint, jars, wheel, JVM and Python tests, smoke tests
-	$(PYTHON) tools/test_all.py env jars lint-python wheel install $(FULL:%=test-python-%) test-classes $(JVM_ROWS:%=test-jvm-%) lint-scala $(SMOKE:%=smoke-%)
+	$(PYTHON) tools/test_all.py env jars lint-python wheel install $(FULL:%=test-python-%) test-classes $(FULL_ROWS:%=test-jvm-%) lint-scala $(SMOKE:%=smoke-%)
 
 test-all: export TEST_ALL = 1
 test-all: test ## all of test on each Spark, then the long forms of parity, fuzz and spark-suites: takes many hours
+	$(MAKE) $(patsubst %,test-jvm-%,$(filter-out $(FULL_ROWS),$(JVM_ROWS)))
 	$(foreach patch,$(FULL),$(MAKE) parity SPARK=$(patch) && $(MAKE) fuzz SPARK=$(patch) N=20000 && )true
 	$(foreach minor,$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MAKE) spark-suites SPARK=$(minor) ARGS=--long && )true
 
