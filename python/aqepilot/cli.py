@@ -22,6 +22,7 @@ from aqepilot.cli_options import P
 from aqepilot.cli_options import as_json as _as_json
 from aqepilot.cli_options import console as _console
 from aqepilot.cli_options import master as _master
+from aqepilot.cli_options import prices as _prices
 from aqepilot.cli_options import reports_errors as _reports_errors
 from aqepilot.cli_options import scala as _scala
 from aqepilot.cli_options import spark as _spark
@@ -670,13 +671,7 @@ def plan_experiment(
     metavar="FACTOR",
     help="A job, or a query, is harmed where it takes so many times as long.",
 )
-@click.option(
-    "--prices",
-    "prices_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="What cores and memory cost, as TOML; without it no money is told.",
-)
+@_prices
 @click.option(
     "--roll-back",
     "file",
@@ -771,13 +766,7 @@ def analyse_experiment(
     metavar="FILE",
     help="The page; one that is there is replaced.",
 )
-@click.option(
-    "--prices",
-    "prices_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="What cores and memory cost, as TOML; without it no money is shown.",
-)
+@_prices
 @click.option(
     "--top",
     type=click.IntRange(1, 10_000),

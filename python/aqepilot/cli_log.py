@@ -19,6 +19,7 @@ from aqepilot.cli_options import (
     reports_errors,
     table,
 )
+from aqepilot.cli_options import prices as _prices
 
 _logs = click.option("--log", "logs", multiple=True, required=True, metavar="PATH", help=LOG_HELP)
 _FIGURES = {
@@ -42,13 +43,7 @@ _FIGURES = {
     metavar="N",
     help="Also lay the tasks of each stage out on so many cores.",
 )
-@click.option(
-    "--prices",
-    "prices_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="What cores and memory cost, as TOML; without it no money is shown.",
-)
+@_prices
 @click.option(
     "--top",
     type=click.IntRange(1, 10_000),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import ParamSpec
 
 import click
@@ -21,6 +22,13 @@ master = click.option(
     "--master",
     metavar="URL",
     help="Where Spark runs; else where spark.master of spark-defaults.conf says, or local[*].",
+)
+prices = click.option(
+    "--prices",
+    "prices_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What cores and memory cost, as TOML; without it no money is shown.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 spark = click.option("--spark", metavar="VERSION", help="Spark version, e.g. 3.5 or 3.5.6-amzn-1.")
