@@ -63,10 +63,10 @@ JOB = """
 import json, sys, threading, time
 from pyspark.sql import SparkSession
 
-def cancel(jobs):
-    while not jobs.statusTracker().getActiveJobsIds():
-        time.sleep(0.01)
-    jobs.cancelJobGroup("slow")
+def cancel_until(over, jobs):
+    # One call may come before the job: it is forgotten then.
+    while not over.wait(0.1):
+        jobs.cancelJobGroup("slow")
 
 applications, base = json.loads(sys.argv[1])
 found = {}
@@ -115,9 +115,11 @@ for name, settings in applications.items():
         jobs = spark.sparkContext
         jobs.setLocalProperty("spark.jobGroup.id", "slow")
         slow = "SELECT sum(id * id % 7) FROM range(1000000000000)"
-        cancelling = threading.Thread(target=cancel, args=(jobs,))
+        over = threading.Event()
+        cancelling = threading.Thread(target=cancel_until, args=(over, jobs))
         cancelling.start()
         fail(slow)
+        over.set()
         cancelling.join()
         jobs.setLocalProperty("spark.jobGroup.id", None)
         spark.sql("SELECT * FROM aqepilot_decisions()").collect()
