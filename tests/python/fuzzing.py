@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # For many thousands of examples it pays to compile well; what is collected is garbage mostly.
 LONG = {
-    "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=400m -XX:+UseSerialGC -Xmn600m",
+    "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=400m -XX:+UseSerialGC -Xmn600m -XX:TieredStopAtLevel=1",
     "spark.buffer.pageSize": "64k",
     # As much is allocated for each broadcast, of which each stage is one.
     "spark.broadcast.blockSize": "64k",

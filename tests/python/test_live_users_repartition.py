@@ -14,6 +14,7 @@ import plans
 import policies
 import skewed
 import tiers
+from rows import assert_same_rows
 from skewed import PARTITIONS, struct
 
 pytestmark = tiers.HALF
@@ -148,6 +149,25 @@ def test_a_split_does_not_tear_what_the_author_brought_together(
     assert torn(df) == 0
     assert [join.skewed for join in plans.joins(df)] == [force == "true"]
     assert skewed.last(spark).reason == ("APPLIED" if force == "true" else "EXTRA_SHUFFLE")
+
+
+def test_a_split_below_another_join_of_the_same_key(
+    skewed_tables: SparkSession, plain: Any
+) -> None:
+    """Until the upper join's sides are shuffled again it has no partitioning that could be asked."""
+    spark = skewed_tables
+    skewed.settings(spark)
+    sql = f"""SELECT /*+ REPARTITION({PARTITIONS}, k) */ a.k, b.v
+        FROM (SELECT k, max(x) FROM d GROUP BY k) a
+        JOIN (SELECT l.k, l.v FROM l LEFT SEMI JOIN r ON l.k = r.k) b ON a.k = b.k"""
+    with plain(spark):
+        expected = spark.sql(sql).collect()
+    for force, reason in (("false", "EXTRA_SHUFFLE"), ("true", "APPLIED")):
+        use(spark, skew_join=f"CASE WHEN join.type = 'LEFT SEMI' THEN {split(force=force)} END")
+        assert_same_rows(spark.sql(sql).collect(), expected)
+        reasons = policies.reasons(spark)
+        assert reason in reasons
+        assert "INTERNAL_ERROR" not in reasons
 
 
 @WITHIN

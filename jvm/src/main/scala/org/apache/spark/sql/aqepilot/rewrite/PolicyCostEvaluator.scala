@@ -30,6 +30,7 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
   private var memory: Option[AskedPlans] = None
   private var askings = 0
   private var overruled = 0
+  private var isLeft = false
 
   override def evaluateCost(plan: SparkPlan): Cost = {
     val own = builtIn.evaluateCost(plan)
@@ -60,7 +61,12 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     else
       Sessions.active.flatMap { session =>
         val set = PolicySet.of(session.sessionState.conf)
-        if (!set.isAsked(point) || c.plan == plan) None else ask(session, set, c, plan, own)
+        if (!set.isAsked(point) || c.plan == plan) None
+        else if (ReadTwice.isInQuery(plan)) {
+          if (!isLeft) ReadTwice.record(session, point, c.plan.logicalLink.map(Tables.described))
+          isLeft = true
+          None
+        } else ask(session, set, c, plan, own)
       }
   }
 

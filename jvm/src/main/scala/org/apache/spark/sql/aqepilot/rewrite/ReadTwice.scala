@@ -9,12 +9,18 @@ import org.apache.spark.sql.catalyst.expressions.{
   ExpressionWithRandomSeed
 }
 import org.apache.spark.sql.catalyst.plans.logical.{
+  BaseEvalPython,
+  Filter,
+  Generate,
+  Join,
+  LeafNode,
   LogicalPlan,
   Project,
   RepartitionByExpression,
-  Subquery
+  Subquery,
+  Union
 }
-import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
 
@@ -22,25 +28,48 @@ import io.aqepilot.decision.{DecisionPoint, Reason}
 
 /** Finds the parts of a query that several readers share and that give other rows each time they run, as `rand()`
   * does: a WITH query, or a DataFrame that is used again. Spark plans such a part once for each reader, and runs it
-  * once because the plans are equal, so each reader has to be planned alike: no policy decides in it.
+  * once because the plans are equal, so each reader has to be planned alike.
+  *
+  * A WITH query ends in a shuffle of its own, so no policy decides in it. A DataFrame ends in the shuffle that
+  * reads it, if there is one, and what its partitions are depends on all that Spark does around it: no policy
+  * decides anything about a query that uses one twice.
   */
 private object ReadTwice {
 
-  /** On the nodes of such parts, those of subqueries, too, which Spark plans by themselves and later. */
-  private val tag = TreeNodeTag[Unit]("aqepilot.read_twice")
+  /** On the nodes of such WITH queries, those of subqueries, too, which Spark plans by themselves and later. */
+  private val ofWithQuery = TreeNodeTag[Unit]("aqepilot.read_twice")
 
-  def isIn(node: LogicalPlan): Boolean = node.getTagValue(tag).nonEmpty
+  /** On all nodes of a query that uses such a DataFrame twice. */
+  private val ofQuery = TreeNodeTag[Unit]("aqepilot.read_twice.query")
 
-  /** Whether a stage runs some of such a part; one that merely reads it does not. */
-  def isIn(stage: SparkPlan): Boolean = stage.exists {
+  /** On all nodes of what the optimiser may not order. */
+  private val ofOrder = TreeNodeTag[Unit]("aqepilot.read_twice.order")
+
+  private def isIn(node: LogicalPlan): Boolean =
+    node.getTagValue(ofWithQuery).nonEmpty || node.getTagValue(ofQuery).nonEmpty
+
+  /** Whether a join is in such a part. */
+  def isIn(join: Join): Boolean = isIn(join: LogicalPlan)
+
+  /** Whether a stage runs some of such a part; one that merely reads a WITH query does not. */
+  def isIn(stage: SparkPlan): Boolean = isInQuery(stage) || stage.exists {
     case _: QueryStageExec | _: AQEShuffleReadExec => false
     case node                                      => node.logicalLink.exists(isIn(_))
   }
 
+  /** Whether this is the plan of a query that uses such a DataFrame twice. */
+  def isInQuery(plan: SparkPlan): Boolean =
+    plan.exists(_.logicalLink.exists(_.getTagValue(ofQuery).nonEmpty))
+
+  /** Whether no policy may order the joins of this plan. */
+  def isKeptInOrder(plan: LogicalPlan): Boolean = plan.getTagValue(ofOrder).nonEmpty
+
   /** Marks them in a plan that is about to be planned. */
   def mark(root: LogicalPlan): Unit = if (!root.deterministic) {
-    val parts = partsOf(root)
-    markAll(parts.filter(isSharedQuery) ++ repeated(root, parts))
+    val (withQueries, others) = nodes(root).partition(isSharedQuery)
+    withQueries.filter(isPart).foreach(markAll(_, ofWithQuery))
+    if (isRepeated(others) || withQueries.exists(q => isRepeated(q.children.flatMap(nodes))))
+      markAll(root, ofQuery)
   }
 
   /** Marks them in a plan that is being optimised. The optimiser sees a WITH query once, but a subquery by itself: whether
@@ -48,22 +77,31 @@ private object ReadTwice {
     * as read twice in a subquery, and beside one.
     */
   def markOptimised(root: LogicalPlan): Unit = if (!root.deterministic) {
-    val parts = partsOf(root)
+    val all = nodes(root)
     val isBesideAnother = root.isInstanceOf[Subquery] || root.subqueriesAll.exists(!_.deterministic)
-    markAll(if (isBesideAnother) parts else repeated(root, parts))
+    if (if (isBesideAnother) all.exists(isPart) else isRepeated(all)) markAll(root, ofOrder)
   }
 
-  private def partsOf(root: LogicalPlan): Seq[LogicalPlan] = root.collectWithSubqueries {
-    case p
-        if !p.deterministic && p.containsAnyPattern(
-          TreePattern.JOIN,
-          TreePattern.AGGREGATE,
-          TreePattern.REPARTITION_OPERATION
-        ) => p
+  /** A plan's nodes and its subqueries'; of a WITH query with several readers, the top alone. */
+  private def nodes(plan: LogicalPlan): Seq[LogicalPlan] =
+    if (isSharedQuery(plan)) Seq(plan)
+    else plan +: (plan.children ++ plan.subqueries).flatMap(nodes)
+
+  /** Whether a plan gives other rows each time, and which depends on how Spark runs what is below. */
+  private def isPart(plan: LogicalPlan): Boolean = !plan.deterministic &&
+    (isDependent(plan) || (plan.children ++ plan.subqueries).exists(isPart))
+
+  /** Whether a node itself has `rand()` or the like, above what moves rows between partitions or changes their order. */
+  private def isDependent(node: LogicalPlan): Boolean =
+    node.expressions.exists(!_.deterministic) && node.exists(isMoving)
+
+  private def isMoving(node: LogicalPlan): Boolean = node match {
+    case _: LeafNode | _: Project | _: Filter | _: Generate | _: Union | _: BaseEvalPython => false
+    case _                                                                                 => true
   }
 
-  private def repeated(root: LogicalPlan, parts: Seq[LogicalPlan]): Iterable[LogicalPlan] =
-    parts.groupBy(unnamed).values.filter(_.size > 1).flatten ++ ofOneSeed(root, parts)
+  private def isRepeated(nodes: Seq[LogicalPlan]): Boolean =
+    nodes.filter(isPart).groupBy(unnamed).values.exists(_.size > 1) || isOfOneSeed(nodes)
 
   /** A part whatever its columns are called: 3.5 gives one of two uses new names in a projection of its own. */
   private def unnamed(part: LogicalPlan): LogicalPlan = part match {
@@ -76,26 +114,21 @@ private object ReadTwice {
     case other => other.canonicalized
   }
 
-  /** The parts with random numbers of a seed that another part has, too. Spark draws a seed for each `rand()` that
-    * somebody writes, so a second one is another use of the same DataFrame or view, however different the optimiser
-    * has left the two: each draws the same numbers for the same rows only where both are planned alike.
+  /** Whether something has random numbers of a seed that another part has, too. Spark draws a seed for each
+    * `rand()` that somebody writes, so a second one is another use of the same DataFrame or view, however different
+    * the optimiser has left the two: each draws the same numbers for the same rows only where both are planned alike.
     */
-  private def ofOneSeed(root: LogicalPlan, parts: Seq[LogicalPlan]): Seq[LogicalPlan] = {
-    val shared = seedsIn(root).collect { case (seed, times) if times > 1 => seed }
-    if (shared.isEmpty) Nil
-    else parts.filter { part =>
-      val own = seedsIn(part)
-      shared.exists(own.get(_).contains(1))
-    }
+  private def isOfOneSeed(nodes: Seq[LogicalPlan]): Boolean = {
+    val times = nodes.flatMap(seeds).groupBy(identity).map { case (seed, all) => seed -> all.size }
+    nodes.filter(isDependent).flatMap(seeds).exists(times(_) > 1)
   }
 
-  private def seedsIn(part: LogicalPlan): Map[Expression, Int] =
-    part.collectWithSubqueries { case node => node.expressions }.flatten
-      .flatMap(_.collect { case random: ExpressionWithRandomSeed => random.canonicalized })
-      .groupBy(identity).map { case (seed, all) => seed -> all.size }
+  private def seeds(node: LogicalPlan): Seq[Expression] = node.expressions.flatMap(_.collect {
+    case random: ExpressionWithRandomSeed => random.canonicalized
+  }).distinct
 
-  private def markAll(parts: Iterable[LogicalPlan]): Unit =
-    for (part <- parts) part.collectWithSubqueries { case node => node.setTagValue(tag, ()) }
+  private def markAll(plan: LogicalPlan, tag: TreeNodeTag[Unit]): Unit =
+    plan.collectWithSubqueries { case node => node.setTagValue(tag, ()) }
 
   /** A WITH query with several readers, as `ReplaceCTERefWithRepartition` leaves it; another reader may be beyond this
     * plan, where this is a subquery's.

@@ -72,7 +72,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
 
   private def reordered(session: Sessions.Classic, set: PolicySet, plan: LogicalPlan): LogicalPlan =
     read(session, plan) match {
-      case Some(chain) if ReadTwice.isIn(chain.top) =>
+      case Some(chain) if ReadTwice.isKeptInOrder(chain.top) =>
         ReadTwice.record(session, point, Some(Tables.described(plan)))
         plan
       case Some(chain) if !conf.crossJoinEnabled && chain.hasImplicitProduct =>

@@ -13,11 +13,12 @@ import org.apache.spark.sql.aqepilot.{
   PolicySet,
   Sessions
 }
-import org.apache.spark.sql.aqepilot.facts.{QueryFacts, ShuffleGroupFacts}
+import org.apache.spark.sql.aqepilot.facts.{QueryFacts, ShuffleGroupFacts, Tables}
 import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 
 import io.aqepilot.decision.{Reason, ShufflePartitionsPoint}
@@ -78,7 +79,11 @@ object SetShufflePartitions extends Rule[SparkPlan] {
     val answers = remembered(QueryFacts.executionId(session.sparkContext)).getOrElse(new Answers)
     val groups = ShuffleGroups.of(plan, answers.shapes).filterNot(_.isFixed)
     if (groups.isEmpty) plan
-    else {
+    else if (ReadTwice.isInQuery(plan)) {
+      if (!plan.exists(_.isInstanceOf[QueryStageExec]))
+        ReadTwice.record(session, point, plan.logicalLink.map(Tables.described))
+      plan
+    } else {
       val (others, changes) =
         groups.flatMap(change(session, set, _, answers)).partition(c => isOthers(session, c.group))
       others.foreach(

@@ -58,8 +58,9 @@ final private class LeftOut(
     shuffle
   }
 
-  private def satisfies(number: Option[Int]): Boolean = node.outputPartitioning
-    .satisfies(ClusteredDistribution(partitioning.expressions, requiredNumPartitions = number))
+  private def satisfies(number: Option[Int]): Boolean = UsersRepartitions.partitioning(node).exists(
+    _.satisfies(ClusteredDistribution(partitioning.expressions, requiredNumPartitions = number))
+  )
 }
 
 /** The repartitions by columns that a query's author wrote (`repartition(20, "k")`).
@@ -155,8 +156,15 @@ private object UsersRepartitions {
         }
       case _ => false
     }
-    isSame(shuffle._1.child.outputPartitioning)
+    partitioning(shuffle._1.child).exists(isSame)
   }
+
+  /** None for a join of which one side was split, until `EnsureRequirements` has put a shuffle below it: Spark's
+    * `PartitioningCollection` refuses sides of different numbers of partitions.
+    */
+  def partitioning(plan: SparkPlan): Option[Partitioning] =
+    try Some(plan.outputPartitioning)
+    catch { case _: IllegalArgumentException => None }
 
   /** A stage's plan with shuffles read in whole where Spark reads them locally, below a repartition that it left out,
     * and for the sake of a join that a policy decided on: a broadcast join, which Spark alone would not have here.
