@@ -105,9 +105,24 @@ def answers(point: catalog.Point) -> str:
 
 
 def facts(point: catalog.Point) -> str:
-    """The facts by group; two groups of the same facts share a table."""
+    """A point's own facts by group; two groups of the same facts share a table."""
+    common = _common()
+    return _facts(fact for fact in point.facts if fact not in common)
+
+
+def commonfacts() -> str:
+    return _facts(_common())
+
+
+def _common() -> list[catalog.Fact]:
+    """The facts that every point has."""
+    first, *others = catalog.points()
+    return [fact for fact in first.facts if all(fact in point.facts for point in others)]
+
+
+def _facts(facts: Iterable[catalog.Fact]) -> str:
     groups: dict[str, list[catalog.Fact]] = {}
-    for fact in point.facts:
+    for fact in facts:
         groups.setdefault(fact.path.split(".")[0], []).append(fact)
     same: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     for name, own in groups.items():
@@ -416,7 +431,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     for block in (
         *(sparks, reasons, fates, problems, settings, functions),
         *(recipebook, commands, columns, events, differences, permissions),
-        *(hostility, jarmatrix, runs, selectors, forks, units),
+        *(hostility, jarmatrix, runs, selectors, forks, units, commonfacts),
     )
 } | {name: of_log(name) for name in log_columns.FRAMES if name != "decisions"}
 POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}
