@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,7 +139,6 @@ def local_session(
         SparkSession.builder.appName(name)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "ERROR")
         # That this machine is busy is no fault of a function's.
         .config("spark.aqepilot.ask.deadline", "1s")
     )
@@ -147,7 +147,11 @@ def local_session(
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)
     try:
-        spark = configure(builder).getOrCreate()
+        if _has_log_file():
+            spark = configure(builder.config("spark.log.level", "ERROR")).getOrCreate()
+        else:
+            with _errors_only():
+                spark = configure(builder).getOrCreate()
     except AqePilotError:
         raise
     except Exception as error:
@@ -159,4 +163,26 @@ def local_session(
     try:
         yield spark
     finally:
+        # Spark's stage of an answer that is complete may run on, and its tasks' end is no error.
+        spark.sparkContext.setLogLevel("OFF")
         spark.stop()
+
+
+def _has_log_file() -> bool:
+    """Whether Spark finds a log4j file of the user's."""
+    home = os.environ.get("SPARK_HOME")
+    folders = [os.environ.get("SPARK_CONF_DIR"), os.path.join(home, "conf") if home else None]
+    files = [file for folder in folders if folder for file in Path(folder).glob("log4j*")]
+    return any(file.suffix != ".template" for file in files)
+
+
+@contextmanager
+def _errors_only() -> Iterator[None]:
+    """A JVM that is started meanwhile logs errors only, and nothing about its log."""
+    before = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    file = (Path(__file__).parent / "log4j2-errors.properties").as_uri()
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{before} -Dlog4j2.configurationFile={file}".strip()
+    try:
+        yield
+    finally:
+        os.environ["SPARK_SUBMIT_OPTS"] = before
