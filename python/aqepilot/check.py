@@ -139,6 +139,8 @@ def local_session(
         SparkSession.builder.appName(name)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        # The submitted jobs' spark-defaults.conf may log to where commands look for jobs.
+        .config("spark.eventLog.enabled", "false")
         # That this machine is busy is no fault of a function's.
         .config("spark.aqepilot.ask.deadline", "1s")
     )
@@ -155,9 +157,11 @@ def local_session(
     except AqePilotError:
         raise
     except Exception as error:
+        of_java = getattr(error, "java_exception", None)
+        why = str(of_java.toString() if of_java else error).splitlines()[0].rstrip(".")
         message = (
-            f"Spark did not start here: {str(error).splitlines()[0]} It needs Java 17 or 21 "
-            "(JAVA_HOME, or java on the PATH)."
+            f"Spark did not start here: {why}. It needs Java 17 or 21 (JAVA_HOME, or java on the "
+            "PATH), and takes its settings from spark-defaults.conf (SPARK_CONF_DIR)."
         )
         raise AqePilotError(Problem("SPARK_NOT_STARTED", message)) from error
     try:

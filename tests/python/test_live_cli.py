@@ -26,12 +26,12 @@ TEXT = (
 )
 
 
-def aqepilot_command(*words, cwd=None):
+def aqepilot_command(*words, cwd=None, **environment):
     path = str(Path(aqepilot.__file__).parents[1])
     return subprocess.run(
         [sys.executable, "-m", "aqepilot", *map(str, words)],
         cwd=cwd,
-        env=submitting.environment(short=True, PYTHONPATH=path),
+        env=submitting.environment(short=True, PYTHONPATH=path, **environment),
         capture_output=True,
         text=True,
         timeout=180,
@@ -54,7 +54,10 @@ def settings(values):
 
 def test_check_passes_good_files(tmp_path):
     (tmp_path / "good.toml").write_text(f'name = "good"\n{POINT} = "null"\n')
-    done = aqepilot_command("check", tmp_path / "good.toml")
+    # A command's own Spark writes no event log to where the jobs' are.
+    logged = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(tmp_path / "missing")}
+    (tmp_path / "spark-defaults.conf").write_text(conf.to_defaults(logged))
+    done = aqepilot_command("check", tmp_path / "good.toml", SPARK_CONF_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "good" in done.stdout
     # Java itself warns of a module that Spark 4 asks for.
