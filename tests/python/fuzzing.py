@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 
-# For many thousands of examples it pays to compile well; what is collected is garbage mostly.
+# Each query has code of its own, which takes longer to compile well than to run, even of many
+# thousands; what is collected is garbage mostly.
 LONG = {
-    "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=400m -XX:+UseSerialGC -Xmn600m -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m"
+    " -XX:+UseSerialGC -Xmn600m",
     "spark.buffer.pageSize": "64k",
     # As much is allocated for each broadcast, of which each stage is one.
     "spark.broadcast.blockSize": "64k",

@@ -154,7 +154,7 @@ def test_a_split_does_not_tear_what_the_author_brought_together(
 def test_a_split_below_another_join_of_the_same_key(
     skewed_tables: SparkSession, plain: Any
 ) -> None:
-    """Until the upper join's sides are shuffled again it has no partitioning that could be asked."""
+    """The upper join has no partitioning until its sides are shuffled again."""
     spark = skewed_tables
     skewed.settings(spark)
     sql = f"""SELECT /*+ REPARTITION({PARTITIONS}, k) */ a.k, b.v

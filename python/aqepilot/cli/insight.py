@@ -10,18 +10,18 @@ from typing import Any
 import click
 
 from aqepilot import texts
-from aqepilot.cli_options import (
+from aqepilot.cli.options import (
     EXIT_CODES,
-    LOG_HELP,
     as_json,
     console,
+    logs,
     master,
+    prices,
     reports_errors,
     table,
+    top,
 )
-from aqepilot.cli_options import prices as _prices
 
-_logs = click.option("--log", "logs", multiple=True, required=True, metavar="PATH", help=LOG_HELP)
 _FIGURES = {
     "slot_ms": "In all",
     "waiting_ms": "Waited",
@@ -36,22 +36,15 @@ _FIGURES = {
     epilog="\b\nExamples:\n  aqepilot costs --log s3a://logs/spark-events\n"
     "  aqepilot costs --log s3a://lake/aqepilot --slots 400 --prices prices.toml\n\n" + EXIT_CODES,
 )
-@_logs
+@logs
 @click.option(
     "--slots",
     type=click.IntRange(1),
     metavar="N",
     help="Also lay the tasks of each stage out on so many cores.",
 )
-@_prices
-@click.option(
-    "--top",
-    type=click.IntRange(1, 10_000),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="How many queries to show.",
-)
+@prices
+@top(20, 10_000, "How many queries to show.")
 @master
 @as_json
 @reports_errors
@@ -131,7 +124,7 @@ def _rows(
     "  aqepilot explain --log s3a://lake/aqepilot --query 12 --app application_1_0007\n\n"
     + EXIT_CODES,
 )
-@_logs
+@logs
 @click.option(
     "--query", "query", type=int, required=True, metavar="ID", help="The query, as in Spark's UI."
 )
@@ -156,15 +149,8 @@ def explain(
     epilog="\b\nExamples:\n  aqepilot suggest --log s3a://logs/spark-events\n"
     "  aqepilot suggest --log s3a://lake/aqepilot --top 3 --write policies/\n\n" + EXIT_CODES,
 )
-@_logs
-@click.option(
-    "--top",
-    type=click.IntRange(1, 100),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="How many at most, those with most at stake.",
-)
+@logs
+@top(10, 100, "How many at most, those with most at stake.")
 @click.option(
     "--write",
     "folder",

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 import click
 from rich.console import Console
@@ -16,8 +16,16 @@ from rich.table import Table
 from aqepilot.errors import AqePilotError
 
 P = ParamSpec("P")
+Command = TypeVar("Command", bound=Callable[..., object])
 EXIT_CODES = "Exit codes: 0 all is well, 1 something is wrong, 2 the command was misused."
-LOG_HELP = "Spark's event logs: a folder, a log or a glob; may be given several times."
+logs = click.option(
+    "--log",
+    "logs",
+    multiple=True,
+    required=True,
+    metavar="PATH",
+    help="Spark's event logs: a folder, a log or a glob; may be given several times.",
+)
 master = click.option(
     "--master",
     metavar="URL",
@@ -33,6 +41,33 @@ prices = click.option(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 spark = click.option("--spark", metavar="VERSION", help="Spark version, e.g. 3.5 or 3.5.6-amzn-1.")
 scala = click.option("--scala", metavar="VERSION", help="Scala version, 2.12 or 2.13.")
+
+
+def top(default: int, most: int, what: str, least: int = 1) -> Callable[[Command], Command]:
+    """Returns an option for how much to show."""
+    return click.option(
+        "--top",
+        type=click.IntRange(least, most),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=what,
+    )
+
+
+def setting(text: str) -> tuple[str, str]:
+    """Returns the key and the value of a Spark setting.
+
+    Raises:
+        click.BadParameter: It is none.
+
+    >>> setting("spark.sql.shuffle.partitions=8")
+    ('spark.sql.shuffle.partitions', '8')
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.startswith("spark."):
+        raise click.BadParameter(f"{text!r} is not spark.<key>=<value>.", param_hint="--conf")
+    return key, value
 
 
 def console() -> Console:

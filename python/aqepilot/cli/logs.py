@@ -1,0 +1,187 @@
+"""Commands that read event logs as a whole: into tables, with other policies, as a page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from aqepilot.cli.options import (
+    EXIT_CODES,
+    as_json,
+    console,
+    logs,
+    master,
+    prices,
+    reports_errors,
+    table,
+    top,
+)
+
+
+@click.command(
+    short_help="Add event logs to tables, each application once.",
+    epilog="\b\nExample:\n"
+    "  aqepilot collect --log s3a://logs/spark-events --to s3a://lake/aqepilot\n\n" + EXIT_CODES,
+)
+@logs
+@click.option("--to", required=True, metavar="FOLDER", help="The tables' folder.")
+@click.option(
+    "--abandoned-after",
+    default=24.0,
+    show_default=True,
+    metavar="HOURS",
+    help="Read a log in progress that has not changed for so long.",
+)
+@click.option("--again", is_flag=True, help="Also logs that could not be read to their end before.")
+@master
+@as_json
+@reports_errors
+def collect(
+    logs: Sequence[str],
+    to: str,
+    abandoned_after: float,
+    again: bool,
+    master: str | None,
+    as_json: bool,
+) -> None:
+    """Add event logs that are not there yet to Parquet tables, which --log takes as it takes logs.
+
+    Run it as often as you like: it can be killed at any point.
+    """
+    from aqepilot.check import local_session
+    from aqepilot.log import tables
+
+    with local_session(master, "aqepilot collect") as spark:
+        found = tables.collect(spark, logs, to, abandoned_after_hours=abandoned_after, again=again)
+    if as_json:
+        click.echo(json.dumps(found._asdict(), indent=2))
+        return
+    click.echo(
+        f"{found.logs} logs added, {found.known} known already, {found.running} still written."
+    )
+    if found.unreadable_lines:
+        message = f"{found.unreadable_lines} lines of these are no whole events: left out."
+        click.echo(message, err=True)
+    if found.unreadable_logs:
+        message = (
+            f"{found.unreadable_logs} logs could not be read to their end: `problem` in the table "
+            "applications says why. They are not read again until they change; --again does."
+        )
+        click.echo(message, err=True)
+
+
+@click.command(
+    short_help="Ask policies again with the facts of event logs.",
+    epilog="\b\nExamples:\n"
+    "  aqepilot replay --log s3a://logs/spark-events --policy new.toml\n"
+    "  aqepilot replay --log logs --policy new.toml --against old.toml\n"
+    "  aqepilot replay --log logs --policy new.toml --fail-if \"after = 'BROADCAST'\"\n\n"
+    + EXIT_CODES,
+)
+@logs
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A policy file; several are asked in this order.",
+)
+@click.option(
+    "--against",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A policy file to compare with; else what the logs have.",
+)
+@click.option(
+    "--fail-if",
+    "conditions",
+    multiple=True,
+    metavar="SQL",
+    help="End with 1 where this is true of an answer, or could be checked on none; it may read the "
+    "facts, too.",
+)
+@master
+@as_json
+@reports_errors
+def replay(
+    logs: Sequence[str],
+    policies: Sequence[Path],
+    against: Sequence[Path],
+    conditions: Sequence[str],
+    master: str | None,
+    as_json: bool,
+) -> None:
+    """Ask policies again with the facts of event logs, and show what would change.
+
+    Python functions are imported, also from the working directory, and called by Spark's tasks.
+    """
+    from aqepilot.check import local_session
+    from aqepilot.log import read_log, replay_result
+
+    sys.path.append(str(Path.cwd()))
+    with local_session(master, "aqepilot replay") as spark:
+        found = replay_result.replayed(read_log(spark, logs), policies, against, conditions)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    else:
+        out = console()
+        out.print(escape(found["summary"]))
+        if found["changes"]:
+            out.print(table(replay_result.HEAD, replay_result.rows(found["changes"])))
+        for line in replay_result.lines(found):
+            click.echo(line, err=True)
+    sys.exit(1 if replay_result.fails(found) else 0)
+
+
+@click.command(
+    short_help="Make one HTML page of event logs.",
+    epilog="\b\nExamples:\n"
+    "  aqepilot report --log s3a://logs/spark-events -o report.html\n"
+    "  aqepilot report --log s3a://lake/aqepilot -o report.html --prices prices.toml --top 50\n\n"
+    + EXIT_CODES,
+)
+@logs
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The page; one that is there is replaced.",
+)
+@prices
+@top(200, 10_000, "How many queries to show, those with most task time.")
+@master
+@reports_errors
+def report(
+    logs: Sequence[str], output: Path, prices_file: Path | None, top: int, master: str | None
+) -> None:
+    """Make one HTML page of event logs: where time goes, and what was decided.
+
+    It needs no network and no script. What comes to this machine is bounded, whatever the logs.
+    """
+    from aqepilot import report as page
+    from aqepilot.check import local_session
+
+    page.check(output)
+    prices = page.Prices.from_file(prices_file) if prices_file else None
+    with local_session(master, "aqepilot report") as spark:
+        made = page.report(spark, logs, output, prices=prices, top=top)
+    click.echo(
+        f"{output}: {made.queries} queries of {made.applications} applications, "
+        f"{made.page_bytes / 1024:,.0f} KiB."
+    )
+    if made.unreadable_lines:
+        message = f"{made.unreadable_lines} lines of the logs are no whole events: left out."
+        click.echo(message, err=True)
+    if made.unreadable_logs:
+        click.echo(f"{made.unreadable_logs} logs could not be read to their end.", err=True)
+
+
+COMMANDS = (collect, replay, report)
