@@ -19,7 +19,7 @@ from aqepilot.cli import main as cli
 from aqepilot.errors import AqePilotError
 from aqepilot.log import Log, read_log
 from aqepilot.log.costs import costs
-from aqepilot.log.explaining import explain
+from aqepilot.log.explaining import explain, listed
 
 pytestmark = tiers.on("4.3")
 
@@ -159,6 +159,10 @@ def test_the_command_explain(command: Command) -> None:
     assert "It ended well after 9.0 s" in shown.stdout
     assert "There were 1 stage tried again, 1 failed task." in shown.stdout
     assert "waited most in stage 1: 3.7 s in all" in shown.stdout
+    listed = command("explain")
+    assert listed.stdout.splitlines()[1].split() == [
+        *("1", "app-1", "9.0", "s", "6.4", "s", "0", "sales")
+    ]
     missing = command("explain", "--query", "7")
     assert missing.exit_code == 1
     assert "the logs have no query 7" in missing.stderr
@@ -187,5 +191,7 @@ def test_a_query_in_words(spark: SparkSession) -> None:
         "Its last plan joins by A, B.",
     ):
         assert said in told
+    assert {row.app_id for row in listed(log)} == {"app-1", "b"}
+    assert [row.app_id for row in listed(log, app_id="b")] == ["b"]
     with pytest.raises(AqePilotError, match="several applications have a query 1: app-1, b"):
         explain(log, 1)

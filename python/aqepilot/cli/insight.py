@@ -118,29 +118,64 @@ def _rows(
         )
 
 
+_QUERIES = ("Query", "Application", "Took", "Task time", "Decisions", "Description")
+
+
+def _listed(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        str(row["execution_id"]),
+        row["app_id"] or "not known",
+        texts.duration(row["wall_ms"]),
+        texts.duration(row["task_ms"]),
+        texts.number(row["decisions"]),
+        (row["description"] or "")[:60],
+    )
+
+
 @click.command(
     short_help="Tell one query of an event log in words.",
-    epilog="\b\nExamples:\n  aqepilot explain --log logs/app-20261124-0001 --query 12\n"
+    epilog="\b\nExamples:\n  aqepilot explain --log logs\n"
+    "  aqepilot explain --log logs/app-20261124-0001 --query 12\n"
     "  aqepilot explain --log s3a://lake/aqepilot --query 12 --app application_1_0007\n\n"
     + EXIT_CODES,
 )
 @logs
 @click.option(
-    "--query", "query", type=int, required=True, metavar="ID", help="The query, as in Spark's UI."
+    "--query",
+    type=int,
+    metavar="ID",
+    help="The query, as in Spark's UI; without it the queries are listed.",
 )
 @click.option("--app", metavar="ID", help="Its application; needed where several have such a one.")
+@top(20, 10_000, "How many queries to list, those with most task time.")
 @master
 @as_json
 @reports_errors
 def explain(
-    logs: Sequence[str], query: int, app: str | None, master: str | None, as_json: bool
+    logs: Sequence[str],
+    query: int | None,
+    app: str | None,
+    top: int,
+    master: str | None,
+    as_json: bool,
 ) -> None:
     """Tell what Spark knew in one query, what was decided, and what came of it."""
     from aqepilot.check import local_session
     from aqepilot.log import explaining, read_log
 
     with local_session(master, "aqepilot explain") as spark:
-        told = explaining.explain(read_log(spark, logs), query, app)
+        log = read_log(spark, logs)
+        if query is None:
+            rows = [row.asDict() for row in explaining.listed(log, top, app)]
+        else:
+            told = explaining.explain(log, query, app)
+    if query is None:
+        if as_json:
+            click.echo(json.dumps(rows, indent=2))
+        else:
+            console().print(table(_QUERIES, map(_listed, rows)))
+            click.echo("--query ID tells of one.", err=True)
+        return
     click.echo(json.dumps({"text": str(told)}, indent=2) if as_json else str(told))
 
 

@@ -11,7 +11,7 @@ from aqepilot.errors import AqePilotError, Problem
 from aqepilot.explanation import Explanation, describe
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
     from aqepilot.log import Log
 
@@ -40,6 +40,27 @@ def explain(log: Log, execution_id: int, app_id: str | None = None) -> Explanati
         told = f"Query {execution_id}{text}: the log has no decision of aqepilot's on it."
     stages = _of(log.stages, query).where("waiting_ms > 0").orderBy("waiting_ms", ascending=False)
     return Explanation("\n".join([told, *went(query, stages.first())]))
+
+
+def listed(log: Log, top: int = 20, app_id: str | None = None) -> list[Row]:
+    """Returns the queries of a log that one may want to have explained.
+
+    Args:
+        log: What `read_log` returned.
+        top: How many at most.
+        app_id: Of this application; null for those of all.
+
+    Returns:
+        Those with most task time first: `execution_id`, `app_id`, `description`, `wall_ms`,
+        `task_ms`, and how many decisions there were in it, `decisions`.
+    """
+    from pyspark.sql import functions
+
+    col = functions.col
+    queries = log.queries if app_id is None else log.queries.where(col("app_id") == app_id)
+    order = [col("task_ms").desc_nulls_last(), col("log"), col("execution_id")]
+    names = ("execution_id", "app_id", "description", "wall_ms", "task_ms", "decisions")
+    return queries.orderBy(*order).limit(top).select(*names).collect()
 
 
 def went(query: Any, worst: Any | None) -> Iterator[str]:
