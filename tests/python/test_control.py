@@ -71,7 +71,7 @@ def test_each_write_keeps_who_when_and_why(path):
 def test_the_rules_are_shown_and_printed_for_programs(path):
     run("off", "--file", path, "--fingerprint", "abc", "--reason", "slow", "--by", "ann")
     shown = run("status", "--file", path)
-    assert "Version 1: 1 rules" in shown
+    assert "Version 1: 1 rule " in shown
     assert "fingerprint=abc" in shown
     (rule,) = json.loads(run("status", "--file", path, "--json"))
     assert (rule["mode"], rule["fingerprint"], rule["by"]) == ("off", "abc", "ann")

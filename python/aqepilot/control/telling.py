@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 from rich.table import Table
 
+from aqepilot import texts
 from aqepilot.control.rules import ControlFile, Rule, shown
 from aqepilot.errors import AqePilotError, Problem
 
@@ -93,7 +94,10 @@ def table(file: ControlFile, action: str) -> Table:
     """Returns the rules (``status``) or the writes (``log``, the newest first) as a table."""
     now = datetime.now(timezone.utc)
     if action == "status":
-        rows = Table(title=f"Version {file.version}: {len(file.rules)} rules", title_justify="left")
+        rows = Table(
+            title=f"Version {file.version}: {texts.plural(len(file.rules), 'rule')}",
+            title_justify="left",
+        )
         for head in ("Rule", "Mode", "For", "Until", "By", "Since", "Reason"):
             rows.add_column(head)
         for r in file.rules:
