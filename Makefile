@@ -48,11 +48,11 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-all test-classes test-jvm test-python fuzz mutants parity small-heap soak spark-suites smoke jar-matrix vendor-forks hostile demo bench lint lint-python lint-scala format docs site catalog clean
+.PHONY: help check env jars wheel install test test-all test-classes test-jvm test-python fuzz mutants parity small-heap soak spark-suites table-formats smoke jar-matrix vendor-forks hostile demo bench lint lint-python lint-scala format docs site catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
-	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (fuzz, parity, small-heap, soak, spark-suites, vendor-forks, demo, bench), SUITE=Name or TESTS=path for some tests"
+	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (fuzz, parity, small-heap, soak, spark-suites, table-formats, vendor-forks, demo, bench), SUITE=Name or TESTS=path for some tests"
 
 check:
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.10 or newer is needed, found no $(PYTHON): install it, or name it with make PYTHON=python3.11" >&2; exit 1; }
@@ -124,10 +124,11 @@ test: check ## everything: env, lint, jars, wheel, JVM and Python tests, smoke t
 	$(PYTHON) tools/test_all.py env jars lint-python wheel install $(FULL:%=test-python-%) test-classes $(FULL_ROWS:%=test-jvm-%) lint-scala $(SMOKE:%=smoke-%)
 
 test-all: export TEST_ALL = 1
-test-all: test ## all of test on each Spark, then the long forms of parity, fuzz and spark-suites: takes many hours
+test-all: test ## all of test on each Spark, then the long forms of parity, fuzz and spark-suites, and table-formats: takes many hours
 	$(MAKE) $(patsubst %,test-jvm-%,$(filter-out $(FULL_ROWS),$(JVM_ROWS)))
 	$(foreach patch,$(FULL),$(MAKE) parity SPARK=$(patch) && $(MAKE) fuzz SPARK=$(patch) N=20000 && )true
 	$(foreach minor,$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MAKE) spark-suites SPARK=$(minor) ARGS=--long && )true
+	$(MAKE) table-formats
 
 test-classes: $(firstword $(JVM_ROWS:%=target/test-jvm-%.args))
 
@@ -188,6 +189,19 @@ spark-suites: $(SUITES_OF:%=spark-suites-%) ## Spark's own published suites besi
 
 spark-suites-%: target/spark-suites/%/classpath.txt $$(call jar_of,$$*)
 	PYTHONPATH=python:tests $(TOOLS)/python -m spark_suites --spark $* $(ARGS)
+
+# The minors that Delta Lake or Iceberg has a release for: all, or the one that is asked for.
+FORMATS    := tests/table_formats/releases.csv
+FORMATS_ON := $(shell awk -F, 'NR>1 && !seen[$$1]++ {print $$1}' $(FORMATS))
+newest_of   = $(shell awk -F, '$$1=="$(1)" && $$5!="jvm" {print $$3}' $(TABLE))
+formats_of  = $(shell awk -F, '$$1=="$(1)" {n=split($$3,jars," "); for(i=1;i<=n;i++) print $$2 "=" jars[i]}' $(FORMATS))
+format_jar  = $(firstword $(subst =, ,$(1)))=$$($(call maven,$(lastword $(subst =, ,$(1)))))
+
+table-formats: $(if $(filter file,$(origin SPARK)),$(FORMATS_ON:%=table-formats-%),table-formats-$(MINOR)) ## commands of Delta Lake and Iceberg under policies against plain Spark's rows
+
+table-formats-%: $$(call jar_of,$$*) .envs/spark-$$(call newest_of,$$*)/.ready
+	$(if $(filter $*,$(FORMATS_ON)),,$(error Maven has no Delta Lake and no Iceberg for Spark $*: use SPARK= one of $(FORMATS_ON)))
+	$(call with_spark,$(call newest_of,$*)) PYTHONPATH=python:tests:tests/python python -m table_formats --jars "$(foreach jar,$(call formats_of,$*),$(call format_jar,$(jar)))" $(ARGS)
 
 jar_of = python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(1)" && $$5!="jvm")-$(VERSION).jar
 .PRECIOUS: target/spark-suites/%/classpath.txt

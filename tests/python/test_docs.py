@@ -156,6 +156,7 @@ OTHER_PROGRAMS = {
     "small-heap": "tests/small_heap/__main__.py",
     "soak": "tests/soak/__main__.py",
     "spark-suites": "tests/spark_suites/__main__.py",
+    "table-formats": "tests/table_formats/__main__.py",
     "vendor-forks": "tests/vendor_forks/__main__.py",
 }
 

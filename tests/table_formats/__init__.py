@@ -1,0 +1,1 @@
+"""`make table-formats`: Delta Lake and Apache Iceberg beside aqepilot."""
