@@ -1,6 +1,13 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.{Row, SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  HintInfo,
+  Join,
+  JoinHint,
+  LogicalPlan,
+  NO_BROADCAST_AND_REPLICATION
+}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ProjectExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{
@@ -15,8 +22,23 @@ import org.scalatest.funsuite.AnyFunSuite
 /** A Spark whose local reads reach where ours of today do not: through projections. */
 class OtherLocalReads extends (SparkSessionExtensions => Unit) {
 
-  override def apply(extensions: SparkSessionExtensions): Unit =
+  override def apply(extensions: SparkSessionExtensions): Unit = {
     extensions.injectQueryStageOptimizerRule(_ => OtherLocalReads)
+    extensions.injectPostHocResolutionRule(_ => KeptWhole)
+  }
+}
+
+/** The hint that Spark gives the target of a MERGE into a row-level table, which no text of SQL can. */
+object KeptWhole extends Rule[LogicalPlan] {
+
+  @volatile var isOn = false
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (!isOn) plan
+    else
+      plan.transform { case j: Join =>
+        j.copy(hint = JoinHint(Some(HintInfo(Some(NO_BROADCAST_AND_REPLICATION))), None))
+      }
 }
 
 object OtherLocalReads extends Rule[SparkPlan] {
@@ -51,6 +73,7 @@ class MatchingReadsSuite extends AnyFunSuite with AdaptiveSparkPlanHelper with B
 
   override def afterAll(): Unit = {
     OtherLocalReads.isOn = false
+    KeptWhole.isOn = false
     spark.stop()
     SparkSession.clearActiveSession()
     SparkSession.clearDefaultSession()
@@ -93,5 +116,29 @@ class MatchingReadsSuite extends AnyFunSuite with AdaptiveSparkPlanHelper with B
     val (others, whole) = run()
     assert(!isSplit(whole))
     assert(others == expected)
+  }
+
+  test("the source of a MERGE is not split: each part of it would read all of the target") {
+    val session = spark.newSession()
+    def table(name: String): Unit =
+      session.range(0, 900, 1, 3).selectExpr("id % 30 AS k", "id AS v").createOrReplaceTempView(name)
+    table("target")
+    table("source")
+    session.conf.set("spark.aqepilot.policies", "test")
+    def splits(side: String): (Boolean, Seq[Row]) = {
+      val parts = s"transform($side.bytes_by_partition_id, b -> 2)"
+      session.conf.set(
+        "spark.aqepilot.policy.test.skew_join",
+        s"named_struct('${side}_splits', $parts)"
+      )
+      val query = session.sql("SELECT t.v, s.v FROM target t JOIN source s ON t.k = s.k")
+      assert(query.collect().length == 27000)
+      val reason = "SELECT max_by(reason, decision_id) FROM aqepilot_decisions()"
+      (isSplit(query.queryExecution.executedPlan), session.sql(reason).collect().toSeq)
+    }
+    assert(splits("right") == (true, Seq(Row("APPLIED"))))
+    KeptWhole.isOn = true
+    assert(splits("right") == (false, Seq(Row("NOT_ADMITTED"))))
+    assert(splits("left") == (true, Seq(Row("APPLIED"))))
   }
 }

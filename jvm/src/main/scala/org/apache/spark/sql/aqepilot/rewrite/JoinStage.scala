@@ -14,6 +14,12 @@ import org.apache.spark.sql.catalyst.plans.{
   LeftSemi,
   RightOuter
 }
+import org.apache.spark.sql.catalyst.plans.logical.{
+  HintInfo,
+  Join,
+  JoinHint,
+  NO_BROADCAST_AND_REPLICATION
+}
 import org.apache.spark.sql.execution.{
   FilterExec,
   ProjectExec,
@@ -60,8 +66,9 @@ final case class StageShuffle(
   *
   * A part of a shuffle's partition is joined with the same partition of every other shuffle here. That gives the
   * right rows if at each join above the shuffle, its side may be split: a row of that side must find all its
-  * partners in one task, and its absence there must not produce rows. Whatever stands above `root` has its
-  * distribution checked by Spark.
+  * partners in one task, and its absence there must not produce rows. Where Spark has said that a side of a join
+  * may not be replicated, the other side is not split. Whatever stands above `root` has its distribution checked
+  * by Spark.
   */
 final class JoinStage(
     val root: BaseJoinExec,
@@ -174,8 +181,8 @@ object JoinStage {
     ): Unit = plan match {
       case join: ShuffledJoin if join.condition.forall(_.deterministic) =>
         joins += join
-        visit(join.left, join, isLeft = true, canSplit && canSplitLeft(join.joinType))
-        visit(join.right, join, isLeft = false, canSplit && canSplitRight(join.joinType))
+        visit(join.left, join, isLeft = true, canSplit && admitsLeft(join))
+        visit(join.right, join, isLeft = false, canSplit && admitsRight(join))
       case join: BroadcastHashJoinExec if join.condition.forall(_.deterministic) =>
         joins += join
         val (streamed, build, isLeft) =
@@ -185,7 +192,7 @@ object JoinStage {
           case b: BroadcastQueryStageExec if b.isMaterialized =>
           case _                                              => waits = true
         }
-        val streams = if (isLeft) canSplitLeft(join.joinType) else canSplitRight(join.joinType)
+        val streams = if (isLeft) admitsLeft(join) else admitsRight(join)
         visit(streamed, join, isLeft, canSplit && streams)
       case AQEShuffleReadExec(s: ShuffleQueryStageExec, read) =>
         shuffle(s, Some(read), above, isLeft, canSplit)
@@ -194,6 +201,23 @@ object JoinStage {
       case u: UnaryExecNode if keepsRows(u) => visit(u.child, above, isLeft, canSplit)
       case _                                => fits = false
     }
+
+    private def admitsLeft(join: BaseJoinExec) =
+      canSplitLeft(join.joinType) && !isKeptWhole(hint(join).rightHint)
+
+    private def admitsRight(join: BaseJoinExec) =
+      canSplitRight(join.joinType) && !isKeptWhole(hint(join).leftHint)
+
+    private def hint(join: BaseJoinExec): JoinHint =
+      JoinState.of(join).map(_.userHint)
+        .orElse(join.logicalLink.collect { case j: Join => j.hint })
+        .getOrElse(JoinHint.NONE)
+
+    /** Whether the rows of a side may be read by one task only: a MERGE looks there whether several rows of its
+      * source match one row of its target, and parts of the source would each read the whole target.
+      */
+    private def isKeptWhole(side: Option[HintInfo]): Boolean =
+      side.exists(_.strategy.contains(NO_BROADCAST_AND_REPLICATION))
 
     private def shuffle(
         stage: ShuffleQueryStageExec,
