@@ -24,7 +24,7 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' python/aqepilot/__abo
 TOOLS := .envs/tools/bin
 UV    := $(TOOLS)/uv
 JAVA  := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
-SBT   := $(JAVA) -Xmx3g -Xss8m -Dsbt.supershell=false -Dsbt.color=false -jar .envs/tools/sbt-launch.jar
+SBT   := $(JAVA) @.jvmopts -Dsbt.supershell=false -Dsbt.color=false -jar .envs/tools/sbt-launch.jar
 SBT_VERSION := $(shell sed -n 's/^sbt.version=//p' project/build.properties)
 # 4.x ships Spark Connect in pyspark; for the 3.5 environments this is the newest at hand.
 CONNECT_3 := 3.5.7
@@ -78,7 +78,7 @@ env: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST) $(SMOKE)) ##
 jars: target/jars.stamp ## one jar for each Spark minor, in python/aqepilot/jars/
 
 target/jars.stamp: $(JVM_SOURCES) | $(NEWEST:%=.envs/spark-%/.ready)
-	$(SBT) jar
+	$(SBT) jars
 	mkdir -p target && touch $@
 
 # A jar is compiled against its minor's newest pyspark.
