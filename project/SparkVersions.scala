@@ -20,7 +20,7 @@ final case class SparkRow(
   /** What Maven is asked for: where no pyspark carries this row's Scala, or where there is none yet. */
   def mavenSpark: Option[String] = if (pysparkJars.isEmpty) published else None
 
-  /** The Spark that is compiled against; null when there is none. */
+  /** The Spark that is compiled against; none where neither has it. */
   def spark: Option[String] = mavenSpark.orElse(if (pysparkJars.isEmpty) None else Some(newest))
 
   def whatToDo: String =
