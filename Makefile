@@ -21,10 +21,14 @@ MINOR   := $(shell echo $(PATCH) | cut -d. -f1-2)
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' python/aqepilot/__about__.py)
 
 # ---- tools
+# The same versions for everyone, whatever is new: make pins
+PINNED   := -c tools/constraints.txt
+PINNED_3 := -c tools/constraints-spark-3.txt
+COMPILED := --universal --python-version 3.10 --upgrade --quiet --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 TOOLS := .envs/tools/bin
 UV    := $(TOOLS)/uv
 JAVA  := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
-SBT   := $(JAVA) -Xmx3g -Xss8m -Dsbt.supershell=false -Dsbt.color=false -jar .envs/tools/sbt-launch.jar
+SBT   := $(JAVA) @.jvmopts -Dsbt.supershell=false -Dsbt.color=false -jar .envs/tools/sbt-launch.jar
 SBT_VERSION := $(shell sed -n 's/^sbt.version=//p' project/build.properties)
 # 4.x ships Spark Connect in pyspark; for the 3.5 environments this is the newest at hand.
 CONNECT_3 := 3.5.7
@@ -48,37 +52,41 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-all test-classes test-jvm test-python fuzz mutants parity small-heap soak spark-suites table-formats smoke jar-matrix vendor-forks hostile demo bench lint lint-python lint-scala format docs site catalog clean
+.PHONY: help check env jars wheel install test test-all test-classes test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats smoke jar-matrix vendor-forks hostile demo bench lint lint-python lint-scala format docs site catalog clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
-	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (fuzz, parity, small-heap, soak, spark-suites, table-formats, vendor-forks, demo, bench), SUITE=Name or TESTS=path for some tests"
+	@awk -F ':.*## ' '/^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
+	@echo
+	@echo "With: PYTHON=python3.12 for another Python, SPARK=3.5 for another Spark (pytest, demo, bench and the long runs), SUITE=Name or TESTS=path for some tests"
 
 check:
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.10 or newer is needed, found no $(PYTHON): install it, or name it with make PYTHON=python3.11" >&2; exit 1; }
 	@$(PYTHON) tools/prerequisites.py
 
-# ---- environments
+##@ Environments and jars: each target makes what it needs
 env: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST) $(SMOKE)) ## the build tools and one environment for each Spark, in .envs/
 
-.envs/tools/.ready: pyproject.toml project/build.properties | check
+.envs/tools/.ready: pyproject.toml tools/constraints.txt project/build.properties | check
 	test -x $(UV) || { $(PYTHON) -m venv .envs/tools; .envs/tools/bin/python -m pip install --quiet uv; }
-	$(UV) pip install --quiet -p .envs/tools/bin/python --group tools -r pyproject.toml
+	$(UV) pip install --quiet -p .envs/tools/bin/python $(PINNED) --group tools -r pyproject.toml
 	cp "$$($(call maven,org.scala-sbt:sbt-launch:$(SBT_VERSION)))" .envs/tools/sbt-launch.jar
 	touch $@
 
-.envs/spark-%/.ready: pyproject.toml | .envs/tools/.ready
+.envs/spark-%/.ready: pyproject.toml tools/constraints.txt tools/constraints-spark-3.txt | .envs/tools/.ready
 	test -x .envs/spark-$*/bin/python || $(UV) venv --quiet --python '$(call python_for,$*)' .envs/spark-$*
-	$(UV) pip install --quiet -p .envs/spark-$*/bin/python pyspark==$* --group test $(if $(filter 3.%,$*),--group spark-3) -r pyproject.toml
+	$(UV) pip install --quiet -p .envs/spark-$*/bin/python pyspark==$* $(if $(filter 3.%,$*),$(PINNED_3) --group spark-3,$(PINNED)) --group test -r pyproject.toml
 	$(UV) cache clean --quiet pyspark
 	$(if $(filter 3.%,$*),cp "$$($(call maven,org.apache.spark:spark-connect_2.12:$(CONNECT_3)))" .envs/spark-$*/spark-connect.jar)
 	touch $@
 
-# ---- build
+pins: .envs/tools/.ready ## the newest Python tools that pyproject.toml allows, into tools/constraints*.txt: all environments use these
+	$(UV) pip compile $(COMPILED) --group tools --group site --group test pyproject.toml -o tools/constraints.txt >/dev/null
+	$(UV) pip compile $(COMPILED) --group test --group spark-3 pyproject.toml -o tools/constraints-spark-3.txt >/dev/null
+
 jars: target/jars.stamp ## one jar for each Spark minor, in python/aqepilot/jars/
 
 target/jars.stamp: $(JVM_SOURCES) | $(NEWEST:%=.envs/spark-%/.ready)
-	$(SBT) jar
+	$(SBT) jars
 	mkdir -p target && touch $@
 
 # A jar is compiled against its minor's newest pyspark.
@@ -104,7 +112,10 @@ catalog: python/aqepilot/jars/aqepilot-spark-$(call ROW,$$3=="$(lastword $(FULL)
 	cp target/catalog.json python/aqepilot/catalog.json
 	PYTHONPATH=python $(TOOLS)/python tools/points.py
 
-# ---- checks
+$(if $(PATCH),,$(error SPARK=$(SPARK) is not in $(TABLE): use one of $(sort $(NEWEST) $(SMOKE))))
+ONE_SPARK := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $$5!="jvm")-$(VERSION).jar .envs/spark-$(PATCH)/.ready
+
+##@ Every day
 lint: lint-python lint-scala ## ruff, mypy --strict, scalafmt
 
 lint-python: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready
@@ -112,7 +123,7 @@ lint-python: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready
 	$(TOOLS)/ruff format --check
 	$(TOOLS)/mypy --python-executable .envs/spark-$(lastword $(FULL))/bin/python
 
-lint-scala: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST))
+lint-scala: .envs/tools/.ready
 	$(SBT) scalaSources/scalafmtCheckAll scalafmtSbtCheck
 
 format: .envs/tools/.ready ## rewrite the sources as lint wants them
@@ -143,6 +154,9 @@ test-jvm-%: target/test-jvm-%.args
 
 test-python: $(FULL:%=test-python-%) ## pytest on the newest 3.5 and 4.3
 
+pytest: $(ONE_SPARK) ## pytest from the sources on one Spark, with its one jar: TESTS=path ARGS="-k name"
+	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m pytest $(or $(TESTS),tests/python) $(ARGS)
+
 # The JVMs of the tests start faster with it.
 .PRECIOUS: .envs/spark-%/spark-classes.jsa
 .envs/spark-%/spark-classes.jsa: .envs/spark-%/.ready
@@ -151,6 +165,7 @@ test-python: $(FULL:%=test-python-%) ## pytest on the newest 3.5 and 4.3
 test-python-%: .envs/spark-%/.installed .envs/spark-%/spark-classes.jsa
 	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/python aqepilot)
 
+##@ Long runs, each a proof of one promise
 fuzz: .envs/spark-$(PATCH)/.installed ## random queries and decisions against plain Spark; N=10000 examples, SEED=1 to repeat
 	$(call with_spark,$(PATCH)) FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) python $(PYTEST) -o faulthandler_timeout=0 tests/python/test_live_fuzz.py
 
@@ -169,9 +184,6 @@ hostile-%: .envs/spark-%/.installed
 
 jar-matrix: jars env ## every jar on every Spark: no query fails, and one that does not fit says so
 	$(TOOLS)/python tests/smoke/jar_matrix.py .envs python/aqepilot/jars
-
-$(if $(PATCH),,$(error SPARK=$(SPARK) is not in $(TABLE): use one of $(sort $(NEWEST) $(SMOKE))))
-ONE_SPARK := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $$5!="jvm")-$(VERSION).jar .envs/spark-$(PATCH)/.ready
 
 parity: $(ONE_SPARK) ## plans under recipes of Spark's own rules and under null against plain Spark's: TPC-H, TPC-DS
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python tests/python/parity.py $(ARGS)
@@ -210,20 +222,22 @@ target/spark-suites/%/classpath.txt: tests/spark_suites/published.csv project/Sp
 	rm -rf target/spark-suites/$*/home
 	$(SBT) spark-suites-$(subst .,_,$*)/classPath
 
-# ---- see it work
+##@ See it work
 demo: $(ONE_SPARK) ## a join with a hot key, plain and with a policy that splits it: the times of its tasks
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m aqepilot demo $(ARGS)
 
 bench: $(ONE_SPARK) ## what aqepilot gains and costs, beside plain Spark; ARGS="shapes --only hot_key --rounds 3"
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m bench $(ARGS)
 
+##@ Pages
 docs: .envs/tools/.ready ## what the pages in docs/ take from the sources; the Python reference, in dist/docs/
 	PYTHONPATH=python $(TOOLS)/python tools/docs.py
 	PYTHONPATH=python $(TOOLS)/pdoc -d google -o dist/docs aqepilot
 
 site: .envs/tools/.ready ## the documentation as pages with search, in dist/site/; fails on a dead link
-	$(UV) pip install --quiet -p .envs/tools/bin/python --group site -r pyproject.toml
+	$(UV) pip install --quiet -p .envs/tools/bin/python $(PINNED) --group site -r pyproject.toml
 	NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet --strict
 
+##@ Clean up
 clean: ## all that was built; the environments stay
 	rm -rf target jvm/target project/target project/project dist python/aqepilot/jars .sbt

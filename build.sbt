@@ -1,37 +1,44 @@
 // One row per line of python/aqepilot/spark_versions.csv, all from one source tree.
-// A row's jar: sbt aqepilot-spark-<minor>_<scala>/jar (dots as underscores). All of them: sbt jar
+// A row's jar: sbt aqepilot-spark-<minor>_<scala>/jar (dots as underscores). All of them: sbt jars
+// Spark comes from the row's pyspark in .envs/ (make env), else from Maven.
 
-val root = file(".").getAbsoluteFile
-val rows = SparkRow.readAll(root / "python/aqepilot/spark_versions.csv")
+val base = file(".").getAbsoluteFile
+val rows = SparkRow.readAll(base)
+// Editors would compile each file for each Spark: they see one. Another: -Daqepilot.spark=3.5
+val ofEditor = SparkRow.ofEditor(rows, sys.props.get("aqepilot.spark"))
 val jar = taskKey[File]("packages this row's jar into python/aqepilot/jars")
+val jars = taskKey[Seq[File]]("packages every row's jar into python/aqepilot/jars")
 val testRun = taskKey[File]("compiles this row's suites; writes the words after java that run them")
+// IntelliJ's own key: its import finds it by its name.
+val ideSkipProject =
+  settingKey[Boolean]("IntelliJ leaves this project out").withRank(KeyRanks.Invisible)
 
-ThisBuild / scalaVersion := rows.last.scalaVersion(root)
+ThisBuild / scalaVersion := ofEditor.scalaVersion
 ThisBuild / organization := "io.aqepilot"
 ThisBuild / version := {
-  val about = IO.read(root / "python/aqepilot/__about__.py")
+  val about = IO.read(base / "python/aqepilot/__about__.py")
   """__version__ = "(.+)"""".r.findFirstMatchIn(about).get.group(1)
 }
 
-def sparkJars(row: SparkRow): Seq[File] = {
-  val jars = row.pysparkJars(root)
-  if (jars.isEmpty) sys.error(s"No pyspark ${row.newest} in .envs/: run `make env` first")
-  jars
-}
+def inEditors(isShown: Boolean): Seq[Setting[_]] =
+  Seq(bspEnabled := isShown, ideSkipProject := !isShown)
 
 def settingsOf(row: SparkRow): Seq[Setting[_]] = Seq(
   name := s"aqepilot-spark-${row.minor}",
-  Compile / unmanagedSourceDirectories := (root / "jvm/src/main/scala") +:
-    (root / "jvm/src/main" * "spark-*").get.filter(folder => row.isIn(folder.getName)),
-  Compile / unmanagedResourceDirectories := Seq(root / "jvm/src/main/resources"),
-  Test / unmanagedSourceDirectories := Seq(root / "tests/jvm"),
-  Test / unmanagedResourceDirectories := Seq(root / "tests/cases", root / "project/test-resources"),
-  Compile / unmanagedJars := (if (row.fromMaven) Nil else sparkJars(row).classpath),
+  Compile / unmanagedSourceDirectories := (base / "jvm/src/main/scala") +:
+    (base / "jvm/src/main" * "spark-*").get.filter(folder => row.isIn(folder.getName)),
+  Compile / unmanagedResourceDirectories := Seq(base / "jvm/src/main/resources"),
+  Test / unmanagedSourceDirectories := Seq(base / "tests/jvm"),
+  Test / unmanagedResourceDirectories := Seq(base / "tests/cases", base / "project/test-resources"),
+  Compile / unmanagedJars := {
+    if (row.spark.isEmpty) sys.error(row.whatToDo)
+    row.pysparkJars.classpath
+  },
   // Spark's own jars carry the Scala library; a second one would hide it from the tests.
-  autoScalaLibrary := row.fromMaven,
+  autoScalaLibrary := row.mavenSpark.nonEmpty,
   scalaModuleInfo ~= (_.map(_.withOverrideScalaVersion(false))),
   libraryDependencies ++=
-    (if (row.fromMaven) Seq("org.apache.spark" %% "spark-sql" % row.newest % Provided) else Nil),
+    row.mavenSpark.toSeq.map(spark => "org.apache.spark" %% "spark-sql" % spark % Provided),
   scalacOptions ++= Seq("-release", row.bytecode),
   // Not by sbt: it waits for ever where the reporter in its fork is lost.
   testRun := {
@@ -39,7 +46,7 @@ def settingsOf(row: SparkRow): Seq[Setting[_]] = Seq(
     val classPath = (Test / fullClasspath).value.files.mkString(java.io.File.pathSeparator)
     val words = (Test / javaOptions).value ++ Seq("-cp", classPath, "org.scalatest.tools.Runner") ++
       Seq("-R", (Test / classDirectory).value.getPath, "-oDFW", "-u", s"target/junit/$part")
-    val file = root / "target" / s"$part.args"
+    val file = base / "target" / s"$part.args"
     IO.writeLines(file, words.map(word => "\"" + word.replace("\\", "\\\\") + "\""))
     file
   },
@@ -49,7 +56,7 @@ def settingsOf(row: SparkRow): Seq[Setting[_]] = Seq(
       file,
       s"""version=${version.value}
          |spark_minor=${row.minor}
-         |spark_built_for=${row.newest}
+         |spark_built_for=${row.spark.get}
          |scala=${row.scalaBinary}
          |""".stripMargin
     )
@@ -58,14 +65,14 @@ def settingsOf(row: SparkRow): Seq[Setting[_]] = Seq(
   // The worker's source goes where the jar is; Python imports it from there.
   Compile / resourceGenerators += Def.task {
     val file = (Compile / resourceManaged).value / "aqepilot_worker.py"
-    IO.copyFile(root / "python/aqepilot/worker.py", file)
+    IO.copyFile(base / "python/aqepilot/worker.py", file)
     Seq(file)
   }.taskValue,
   Compile / packageBin / mappings :=
     HiddenStatics((Compile / packageBin / mappings).value, target.value / "hidden-statics"),
   jar := {
     val built = (Compile / packageBin).value
-    val folder = root / "python/aqepilot/jars"
+    val folder = base / "python/aqepilot/jars"
     val shipped = folder / s"${name.value}_${row.scalaBinary}-${version.value}.jar"
     val older = (folder * s"${name.value}_${row.scalaBinary}-*.jar").get.filter(_ != shipped)
     IO.delete(older)
@@ -79,30 +86,43 @@ lazy val aqepilot =
   rows.foldLeft(projectMatrix.in(file("jvm")).defaultAxes(VirtualAxis.jvm).settings(common)) {
     (matrix, row) =>
       matrix.customRow(
-        scalaVersions = Seq(row.scalaVersion(root)),
+        scalaVersions = Seq(row.scalaVersion),
         axisValues = Seq(SparkAxis(row.minor), VirtualAxis.jvm),
-        process = _.settings(settingsOf(row))
+        process = _.settings(settingsOf(row), inEditors(row == ofEditor))
       )
   }
+
+// What sbt's tasks mean without a project's name: the row that an editor opens.
+lazy val root = project
+  .in(file("."))
+  .aggregate(LocalProject(ofEditor.projectId))
+  .settings(
+    inEditors(false),
+    jars := rows.map(row => LocalProject(row.projectId) / jar).join.value,
+    onLoadMessage := s"Spark ${ofEditor.spark.getOrElse(ofEditor.whatToDo)}" +
+      s"${if (ofEditor.mavenSpark.isEmpty) "" else " from Maven"}: ${ofEditor.projectId}"
+  )
 
 // Never compiled: it hands scalafmt every source once, not once a row.
 lazy val scalaSources = project
   .in(file("target/sources"))
   .settings(
-    Compile / unmanagedSourceDirectories := Seq(root / "jvm/src/main", root / "tests/jvm"),
-    Compile / sources := Nil
+    Compile / unmanagedSourceDirectories := Seq(base / "jvm/src/main", base / "tests/jvm"),
+    Compile / sources := Nil,
+    inEditors(false)
   )
 
 // The class paths of Spark's own suites, one jar a line: make spark-suites
 val classPath = taskKey[File]("writes the class path of Spark's own suites")
 lazy val sparkSuites = new CompositeProject {
   def componentProjects: Seq[Project] =
-    SparkSuites.readAll(root / "tests/spark_suites/published.csv").map { published =>
-      val folder = root / "target/spark-suites" / published.minor
+    SparkSuites.readAll(base / "tests/spark_suites/published.csv").map { published =>
+      val folder = base / "target/spark-suites" / published.minor
       Project(published.id, folder / "build").settings(
         scalaVersion := SparkRow.DefaultScala(published.scalaBinary),
         autoScalaLibrary := false,
         libraryDependencies ++= published.libraries,
+        inEditors(false),
         classPath := {
           val file = folder / "classpath.txt"
           IO.writeLines(file, (Compile / externalDependencyClasspath).value.files.map(_.getPath))
@@ -124,7 +144,7 @@ lazy val common = Seq(
   libraryDependencies += "org.scalatest" %% "scalatest" % "3.2.20" % Test,
   Compile / packageBin / packageOptions += Package.ManifestAttributes("License" -> "Apache-2.0"),
   Test / fork := true,
-  Test / forkOptions := (Test / forkOptions).value.withWorkingDirectory(root),
+  Test / forkOptions := (Test / forkOptions).value.withWorkingDirectory(base),
   Test / javaOptions ++= Seq("-Xmx2g", "-Xss4m") ++ sparkOpens,
   Test / envVars += "SPARK_LOCAL_IP" -> "127.0.0.1",
   Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF"),

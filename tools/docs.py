@@ -37,7 +37,7 @@ BLOCK = re.compile(r"(<!-- generated: ([a-z]+)(?: (\w+))? -->\n).*?(<!-- end -->
 
 
 def pages() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def refreshed(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The site's home page and changelog: README.md and CHANGELOG.md, whose links begin at the root.
+"""The site's pages that stand at the root, as README.md its home page: their links begin there.
 
 A hook of mkdocs: `make site`.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = {"README.md": "index.md", "CHANGELOG.md": "CHANGELOG.md"}
+PAGES = {"README.md": "index.md"} | {page: page for page in ("CHANGELOG.md", "CONTRIBUTING.md")}
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -24,8 +24,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The README is the home page, to the pages in docs/ too."""
-    return markdown.replace("](../README.md", "](index.md")
+    """The pages of the root stand beside those in docs/; the README is the home page."""
+    markdown = markdown.replace("](../README.md", "](index.md")
+    return re.sub(r"\]\(\.\./(?=[A-Z]+\.md)", "](", markdown)
 
 
 def from_docs(text: str) -> str:

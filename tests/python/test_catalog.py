@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import each_point
 from aqepilot import AqePilotError, catalog
 
 
@@ -24,6 +25,12 @@ def test_names_are_what_the_documents_promise():
     assert set(catalog.fates()) == {"adopted", "refused_by_cost", "no_change", "superseded"}
     assert all(setting.key.startswith("spark.aqepilot.") for setting in catalog.settings())
     assert {setting.where for setting in catalog.settings()} <= {"any", "submitted"}
+
+
+def test_every_point_has_a_row_whose_policies_change_the_plan():
+    assert set(each_point.ROWS) == set(catalog.point_names())
+    for plain, one, two in (row.effects for row in each_point.ROWS.values()):
+        assert one not in (plain, two)
 
 
 def test_an_unknown_point_lists_the_known():

@@ -17,7 +17,11 @@ from aqepilot.experiment.definition import Definition
 from aqepilot.function import is_imported
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 TEXT = {page: page.read_text("utf-8") for page in PAGES}
 EVERYTHING = "\n".join(TEXT.values())
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -181,7 +185,9 @@ def test_command_lines_name_commands_options_and_targets_that_exist():
                 given = shlex.split(word.removeprefix("ARGS="))
                 if word.startswith("ARGS=") and words[0] in OTHER_PROGRAMS:
                     assert is_understood(words[0], given), words
-                elif word.startswith("ARGS="):
+                elif word.startswith("TESTS="):
+                    assert (ROOT / word.removeprefix("TESTS=")).is_file(), word
+                elif word.startswith("ARGS=") and words[0] != "pytest":
                     aqepilot_demo_parser().parse_args(given)
         elif program == "aqepilot":
             name, *rest = words

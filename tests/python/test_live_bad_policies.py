@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import five_points
+import each_point
 import little
 import policies
 import tiers
@@ -350,7 +350,7 @@ ALL_POINTS = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-import five_points, policies, skewed
+import each_point, policies, skewed
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 skewed.write(spark, Path("skewed"))
@@ -358,11 +358,11 @@ skewed.register(spark, Path("skewed"))
 rows = {}
 for mode in ("off", "enforce"):
     spark.conf.set("spark.aqepilot.mode", mode)
-    for sql in dict.fromkeys(five_points.QUERIES.values()):
-        ran = five_points.run(spark, sql)
+    for sql in dict.fromkeys(each_point.QUERIES.values()):
+        ran = each_point.run(spark, sql)
         same = sorted(ran.rows) == rows.setdefault(sql, sorted(ran.rows))
         for point, effect in ran.effects.items():
-            print(mode, point, same, effect == five_points.EFFECTS[None][point])
+            print(mode, point, same, effect == each_point.EFFECTS[None][point])
 print(*sorted(p.name for p in policies.status(spark, "point") if p.value == "off"))
 """
 NEEDED = {
@@ -371,6 +371,8 @@ NEEDED = {
     "partition_coalescing": "rewrite/RedoneReads",
     "dynamic_join_selection": "facts/JoinFacts",
     "cost_evaluation": "facts/CostFacts",
+    "join_selection": "facts/SelectionFacts",
+    "join_reorder": "facts/ChainFacts",
 }
 
 
@@ -388,11 +390,11 @@ def test_a_fault_of_ours_at_every_point_leaves_it_to_spark(
         assert len(kept) <= len(whole.namelist()) - len(gone)
         for name in kept:
             broken.writestr(name, whole.read(name))
-    texts = five_points.SETS["one"]
+    texts = each_point.SETS["one"]
     run = spark_submit(
         ALL_POINTS,
         ["--jars", str(jar), "--conf", "spark.sql.extensions=io.aqepilot.AqePilotExtension"],
-        conf=five_points.SETTINGS
+        conf=each_point.SETTINGS
         | {"spark.aqepilot.policies": "p"}
         | {f"spark.aqepilot.policy.p.{point}": text for point, text in texts.items()},
         job_words=[str(Path(__file__).parent)],

@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-import five_points
+import each_point
 import little
 import policies
 import tiers
@@ -61,7 +61,7 @@ def soon(condition: Callable[[], bool]) -> None:
 def session(skewed_tables: SparkSession) -> Iterator[SparkSession]:
     """Its queries run as jobs of one group and tag."""
     spark = skewed_tables
-    little.settings(spark, five_points.SETTINGS)
+    little.settings(spark, each_point.SETTINGS)
     spark.sparkContext.setJobGroup("cancelled", "cancelled", interruptOnCancel=True)
     spark.sparkContext.addJobTag("cancelled")
     yield spark
@@ -82,7 +82,9 @@ CANCEL: dict[str, Callable[[SparkSession, JavaThread], Any]] = {
     ("point", "how"),
     tiers.share(
         [
-            *((point, how) for point in five_points.POINTS for how in ("group", "interrupt")),
+            *((point, "interrupt") for point in each_point.POINTS),
+            # While a query is planned, there is no job that these could end.
+            *((point, "group") for point in each_point.POINTS if point not in each_point.PLANNING),
             *(("cost_evaluation", how) for how in ("tag", "all")),
         ]
     ),
@@ -91,12 +93,12 @@ def test_a_query_cancelled_while_its_policy_is_asked(
     session: SparkSession, plain: Any, point: str, how: str
 ) -> None:
     """It ends as cancelled or with the right rows; the session's next query is as decided."""
-    spark, sql = session, five_points.QUERIES[point]
+    spark, sql = session, each_point.QUERIES[point]
     with plain(spark):
-        before = five_points.run(spark, sql)
+        before = each_point.run(spark, sql)
         rows = JavaThread(spark, sql).rows()
-    text = five_points.SETS["one"][point]
-    five_points.use(spark, {point: f"CASE WHEN {LONG} >= 0 THEN {text} END"})
+    text = each_point.SETS["one"][point]
+    each_point.use(spark, {point: f"CASE WHEN {LONG} >= 0 THEN {text} END"})
     query = JavaThread(spark, sql)
     soon(lambda: query.is_asking() or query.is_done())
     assert not query.is_done(), policies.status(spark, "problem")
@@ -112,7 +114,7 @@ def test_a_query_cancelled_while_its_policy_is_asked(
         except Py4JJavaError as e:
             if "cancelled" not in str(e):
                 raise
-    five_points.use(spark, {point: text})
-    after = five_points.run(spark, sql)
+    each_point.use(spark, {point: text})
+    after = each_point.run(spark, sql)
     assert_same_rows(after.rows, before.rows)
-    assert after.effects[point] == five_points.EFFECTS["one"][point]
+    assert after.effects[point] == each_point.EFFECTS["one"][point]

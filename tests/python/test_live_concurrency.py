@@ -12,7 +12,7 @@ import pytest
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-import five_points
+import each_point
 import little
 import plans
 import policies
@@ -131,38 +131,38 @@ def test_two_sessions_with_different_policies(
 def test_sessions_with_policies_at_all_points(
     new_session: Callable[[], SparkSession], register_skewed: Callable[[SparkSession], None]
 ) -> None:
-    """Two sets and a session without, two threads each, three queries each."""
+    """Two sets and a session without, two threads each, every query each."""
     sessions = {}
-    for name in five_points.EFFECTS:
+    for name in each_point.EFFECTS:
         sessions[name] = session = new_session()
         register_skewed(session)
-        little.settings(session, five_points.SETTINGS)
+        little.settings(session, each_point.SETTINGS)
         if name:
-            five_points.use(session, five_points.SETS[name])
-    runs: list[tuple[str | None, str, five_points.Ran]] = []
+            each_point.use(session, each_point.SETS[name])
+    runs: list[tuple[str | None, str, each_point.Ran]] = []
 
     def job(name: str | None) -> Callable[[], None]:
         def run() -> None:
-            for sql in set(five_points.QUERIES.values()):
-                runs.append((name, sql, five_points.run(sessions[name], sql)))
+            for sql in set(each_point.QUERIES.values()):
+                runs.append((name, sql, each_point.run(sessions[name], sql)))
 
         return run
 
-    at_once([job(name) for name in five_points.EFFECTS for _ in range(2)])
-    assert len(runs) == 18
+    at_once([job(name) for name in each_point.EFFECTS for _ in range(2)])
+    assert len(runs) == 6 * len(set(each_point.QUERIES.values()))
     expected = {sql: ran.rows for name, sql, ran in runs if name is None}
     for name, sql, ran in runs:
         assert_same_rows(ran.rows, expected[sql])
         for point, effect in ran.effects.items():
-            assert effect == five_points.EFFECTS[name][point], (name, point)
+            assert effect == each_point.EFFECTS[name][point], (name, point)
     made = {name: policies.decisions(session) for name, session in sessions.items()}
     assert made[None] == []
-    ids = [{d.session_id for d in made[name]} for name in five_points.SETS]
+    ids = [{d.session_id for d in made[name]} for name in each_point.SETS]
     assert [len(i) for i in ids] == [1, 1]
     assert ids[0] != ids[1]
-    for name, texts in five_points.SETS.items():
+    for name, texts in each_point.SETS.items():
         assert {d.point for d in made[name] if d.fate} == set(texts)
-        others = {d.revision for other in five_points.SETS if other != name for d in made[other]}
+        others = {d.revision for other in each_point.SETS if other != name for d in made[other]}
         assert not {d.revision for d in made[name] if d.revision} & others
 
 

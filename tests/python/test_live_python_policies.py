@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import Row, SparkSession
 
-import five_points
+import each_point
 import little
 import policies
 import python_policies
@@ -72,22 +72,22 @@ def test_a_function_decides_as_the_same_policy_in_sql_at_every_point_of_every_qu
     assert set(asked) == set(python_policies.SQL), asked
 
 
-@pytest.mark.parametrize("point", five_points.POINTS)
+@pytest.mark.parametrize("point", each_point.POINTS)
 def test_what_a_function_decides_is_in_the_executed_plan(
     skewed_tables: SparkSession,
     module: Path,
     point: str,
 ) -> None:
     spark = skewed_tables
-    little.settings(spark, five_points.SETTINGS)
-    sql = five_points.SETS["one"][point]
-    plain = five_points.run(spark, five_points.QUERIES[point])
+    little.settings(spark, each_point.SETTINGS)
+    sql = each_point.SETS["one"][point]
+    plain = each_point.run(spark, each_point.QUERIES[point])
     listed(spark, {"test": {point: sql}})
-    by_sql = five_points.run(spark, five_points.QUERIES[point])
+    by_sql = each_point.run(spark, each_point.QUERIES[point])
     name = f"as_{point}"
     (module / f"{name}.py").write_text(ENFORCED[point], encoding="utf-8")
     listed(spark, {"test": {point: python_policies.allow(spark, "choose", module, name)}})
-    by_function = five_points.run(spark, five_points.QUERIES[point])
+    by_function = each_point.run(spark, each_point.QUERIES[point])
     assert by_function.effects == by_sql.effects != plain.effects
     assert_same_rows(by_function.rows, plain.rows)
 
@@ -116,6 +116,15 @@ def choose(facts):
     "cost_evaluation": """
 def choose(facts):
     return facts.spark.cost + facts.plan.broadcast_hash_joins * 100
+""",
+    "join_selection": """
+def choose(facts):
+    if facts.join.type == "LEFT OUTER":
+        return {"strategy": "SHUFFLE_HASH", "build_side": "RIGHT"}
+""",
+    "join_reorder": """
+def choose(facts):
+    return [2, 1, 0] if facts.chain.num_relations == 3 else None
 """,
 }
 
@@ -293,7 +302,7 @@ def test_a_query_is_cancelled_while_its_function_is_asked(
         encoding="utf-8",
     )
     little.settings(spark, skewed.SETTINGS)
-    query = five_points.QUERIES["dynamic_join_selection"]
+    query = each_point.QUERIES["dynamic_join_selection"]
     expected = [(str(tuple(row)),) for row in spark.sql(query).collect()]
     text = python_policies.allow(spark, "choose", module, "slow")
     listed(spark, {"test": {"dynamic_join_selection": text}})

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import aqepilot
-import five_points
+import each_point
 import little
 import policies
 import scala_objects
@@ -20,7 +20,7 @@ from aqepilot.conf import TOKEN_KEY
 
 pytestmark = tiers.on("4.3")
 
-QUERY = five_points.QUERIES["dynamic_join_selection"]
+QUERY = each_point.QUERIES["dynamic_join_selection"]
 
 
 def known(spark: SparkSession) -> int:
@@ -45,7 +45,7 @@ def session(
     def made(function: Callable[[Any], Any]) -> SparkSession:
         spark = new_session()
         register_skewed(spark)
-        little.settings(spark, five_points.SETTINGS)
+        little.settings(spark, each_point.SETTINGS)
         aqepilot.use(spark, dynamic_join_selection=function)
         spark.sql(QUERY).collect()
         return spark
