@@ -119,7 +119,9 @@ class MatchingReadsSuite extends AnyFunSuite with AdaptiveSparkPlanHelper with B
   }
 
   test("the source of a MERGE is not split: each part of it would read all of the target") {
+    OtherLocalReads.isOn = false
     val session = spark.newSession()
+    session.conf.set("spark.sql.adaptive.autoBroadcastJoinThreshold", "-1")
     def table(name: String): Unit =
       session.range(0, 900, 1, 3).selectExpr("id % 30 AS k", "id AS v").createOrReplaceTempView(name)
     table("target")
