@@ -21,9 +21,10 @@ MARK = "==== the page's next output"
 def plain(text: str) -> list[str]:
     """The lines without what differs from run to run.
 
-    That is numbers with their units, which side of a join is measured first and what is known of
+    That is numbers with their units, a rule's id, which side of a join is measured first and what is known of
     the other by then, and where a stage waited.
     """
+    text = re.sub(r"\([0-9a-f]{12}\)", "(id)", text)
     text = re.sub(r"\d[\d.,:-]*(?: (?:ms|s|min|B|KiB|MiB|GiB)\b)?", "N", text)
     text = re.sub(r" \(N times\.\)|; other N.*|[^ ]*/(?=control\.json)", "", text)
     lines = (" ".join(line.split()) for line in text.splitlines())
