@@ -123,7 +123,10 @@ class MatchingReadsSuite extends AnyFunSuite with AdaptiveSparkPlanHelper with B
     val session = spark.newSession()
     session.conf.set("spark.sql.adaptive.autoBroadcastJoinThreshold", "-1")
     def table(name: String): Unit =
-      session.range(0, 900, 1, 3).selectExpr("id % 30 AS k", "id AS v").createOrReplaceTempView(name)
+      session.range(0, 900, 1, 3).selectExpr(
+        "id % 30 AS k",
+        "id AS v"
+      ).createOrReplaceTempView(name)
     table("target")
     table("source")
     session.conf.set("spark.aqepilot.policies", "test")
