@@ -183,10 +183,12 @@ def _has_log_file() -> bool:
 @contextmanager
 def _errors_only() -> Iterator[None]:
     """A JVM that is started meanwhile logs errors only, and nothing about its log."""
-    before = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    before = os.environ.get("SPARK_SUBMIT_OPTS")
     file = (Path(__file__).parent / "log4j2-errors.properties").as_uri()
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{before} -Dlog4j2.configurationFile={file}".strip()
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{before or ''} -Dlog4j2.configurationFile={file}".strip()
     try:
         yield
     finally:
-        os.environ["SPARK_SUBMIT_OPTS"] = before
+        os.environ.pop("SPARK_SUBMIT_OPTS")
+        if before is not None:
+            os.environ["SPARK_SUBMIT_OPTS"] = before

@@ -12,10 +12,12 @@ from rich.markup import escape
 
 from aqepilot.cli.options import (
     EXIT_CODES,
+    against,
     as_json,
     console,
     logs,
     master,
+    policies,
     prices,
     reports_errors,
     table,
@@ -84,20 +86,8 @@ def collect(
     + EXIT_CODES,
 )
 @logs
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    required=True,
-    type=click.Path(path_type=Path),
-    help="A policy file; several are asked in this order.",
-)
-@click.option(
-    "--against",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A policy file to compare with; else what the logs have.",
-)
+@policies("A policy file")
+@against("; else what the logs have.")
 @click.option(
     "--fail-if",
     "conditions",

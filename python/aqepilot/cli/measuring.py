@@ -11,7 +11,16 @@ from pathlib import Path
 
 import click
 
-from aqepilot.cli.options import EXIT_CODES, as_json, console, master, reports_errors, setting
+from aqepilot.cli.options import (
+    EXIT_CODES,
+    against,
+    as_json,
+    console,
+    master,
+    policies,
+    reports_errors,
+    setting,
+)
 from aqepilot.errors import AqePilotError, Problem
 
 
@@ -23,20 +32,8 @@ from aqepilot.errors import AqePilotError, Problem
     + EXIT_CODES,
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    required=True,
-    type=click.Path(path_type=Path),
-    help="A policy file, the treatment; several are asked in this order.",
-)
-@click.option(
-    "--against",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A policy file to compare with.  [default: plain Spark]",
-)
+@policies("A policy file, the treatment")
+@against(".  [default: plain Spark]")
 @click.option(
     "--tables",
     type=click.Path(path_type=Path, exists=True, file_okay=False),

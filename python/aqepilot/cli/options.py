@@ -43,6 +43,28 @@ spark = click.option("--spark", metavar="VERSION", help="Spark version, e.g. 3.5
 scala = click.option("--scala", metavar="VERSION", help="Scala version, 2.12 or 2.13.")
 
 
+def policies(what: str) -> Callable[[Command], Command]:
+    """Returns the option for the policy files that a command is about."""
+    return click.option(
+        "--policy",
+        "policies",
+        multiple=True,
+        required=True,
+        type=click.Path(path_type=Path),
+        help=f"{what}; several are asked in this order.",
+    )
+
+
+def against(otherwise: str) -> Callable[[Command], Command]:
+    """Returns the option for the policy files that these are compared with."""
+    return click.option(
+        "--against",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help=f"A policy file to compare with{otherwise}",
+    )
+
+
 def top(default: int, most: int, what: str, least: int = 1) -> Callable[[Command], Command]:
     """Returns an option for how much to show."""
     return click.option(

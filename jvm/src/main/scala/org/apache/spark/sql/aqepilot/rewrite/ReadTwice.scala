@@ -12,7 +12,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   BaseEvalPython,
   Filter,
   Generate,
-  Join,
   LeafNode,
   LogicalPlan,
   Project,
@@ -45,11 +44,9 @@ private object ReadTwice {
   /** On all nodes of what the optimiser may not order. */
   private val ofOrder = TreeNodeTag[Unit]("aqepilot.read_twice.order")
 
-  private def isIn(node: LogicalPlan): Boolean =
+  /** Whether a node is in such a part. */
+  def isIn(node: LogicalPlan): Boolean =
     node.getTagValue(ofWithQuery).nonEmpty || node.getTagValue(ofQuery).nonEmpty
-
-  /** Whether a join is in such a part. */
-  def isIn(join: Join): Boolean = isIn(join: LogicalPlan)
 
   /** Whether a stage runs some of such a part; one that merely reads a WITH query does not. */
   def isIn(stage: SparkPlan): Boolean = isInQuery(stage) || stage.exists {
@@ -79,7 +76,8 @@ private object ReadTwice {
   def markOptimised(root: LogicalPlan): Unit = if (!root.deterministic) {
     val all = nodes(root)
     val isBesideAnother = root.isInstanceOf[Subquery] || root.subqueriesAll.exists(!_.deterministic)
-    if (if (isBesideAnother) all.exists(isPart) else isRepeated(all)) markAll(root, ofOrder)
+    val isKept = if (isBesideAnother) all.exists(isPart) else isRepeated(all)
+    if (isKept) markAll(root, ofOrder)
   }
 
   /** A plan's nodes and its subqueries'; of a WITH query with several readers, the top alone. */
