@@ -164,6 +164,13 @@ class Builder:
     def getOrCreate(self):  # noqa: N802
         return self
 
+    @property
+    def sparkContext(self):  # noqa: N802
+        return self
+
+    def setLogLevel(self, level):  # noqa: N802
+        pass
+
     def stop(self):
         pass
 
