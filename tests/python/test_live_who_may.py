@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import who_may
+from aqepilot import catalog
 from aqepilot.policies import tomllib
 from test_live_session import run_connect
 
@@ -92,10 +93,18 @@ def test_a_client_of_spark_connect(by_connect: dict[str, bool], what: str) -> No
     assert by_connect[what] == TABLE[what]["connect"]
 
 
+def test_the_table_has_each_setting_that_only_the_submitted_configuration_gives() -> None:
+    tried = [key for own in who_may.SUBMITTED.values() for key in own]
+    listed = [setting.key for setting in catalog.settings() if setting.where == "submitted"]
+    assert sorted(tried) == sorted(listed)
+    assert who_may.SUBMITTED.keys() <= TABLE.keys()
+
+
 SUBMITTED = """
 import json
 from pyspark.sql import SparkSession
 import who_may
+from aqepilot import catalog
 
 spark = SparkSession.builder.getOrCreate()
 first = spark.newSession()
@@ -113,10 +122,10 @@ print(json.dumps({
     "switch_off": policies["off"] == "off",
     "tighten_guard": settings["spark.aqepilot.guard.max_cross_products"] == "1",
     "loosen_guard": settings[who_may.GUARD] == "1000000" and "GUARD_LOOSENED" not in problems,
-    "deadline": all(settings[key] == value for key, value in who_may.STATIC.items()
-                    if key in settings),
     "others_decisions": theirs <= seen and len(theirs) > 0,
     "others_functions": "getpid" in str(who_may.status(first, "python")),
+    **{what: [(key, settings.get(key)) for key in own if settings.get(key) != own[key]] or True
+       for what, own in who_may.SUBMITTED.items()},
 }))
 """
 
@@ -135,7 +144,9 @@ def test_what_is_submitted(
         "spark.sql.autoBroadcastJoinThreshold": "-1",
     }
     path = ["--py-files", str(Path(who_may.__file__))]
-    done = spark_submit(SUBMITTED, path, conf=conf | who_may.STATIC)
+    for own in who_may.SUBMITTED.values():
+        conf |= own
+    done = spark_submit(SUBMITTED, path, conf=conf)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert found == {what: row["submitted"] for what, row in TABLE.items()}

@@ -11,16 +11,42 @@ import aqepilot
 POINT = "dynamic_join_selection"
 POLICY = "spark.aqepilot.policy.{}." + POINT
 GUARD = "spark.aqepilot.guard.max_partitions"
-STATIC = {
-    "spark.aqepilot.ask.deadline": "10s",
-    "spark.aqepilot.ask.breaker_failures": "9",
-    "spark.aqepilot.ask.breaker_time": "9s",
-    "spark.aqepilot.python.load_timeout": "9s",
-    "spark.aqepilot.python.workers": "2",
-    "spark.aqepilot.python.memory": "1g",
-    "spark.aqepilot.python.allow_session": "true",
-    "spark.aqepilot.decisions.ring_bytes": "1m",
-    "spark.aqepilot.decisions.all_sessions": "true",
+# All that only the submitted configuration may give, by the rows of who_may.toml. The experiment is
+# over: the policies of its first arm are asked.
+SUBMITTED = {
+    "limits": {
+        "spark.aqepilot.ask.deadline": "10s",
+        "spark.aqepilot.ask.breaker_failures": "9",
+        "spark.aqepilot.ask.breaker_time": "9s",
+        "spark.aqepilot.python.load_timeout": "9s",
+        "spark.aqepilot.python.workers": "2",
+        "spark.aqepilot.python.memory": "1g",
+        "spark.aqepilot.python.allow_session": "true",
+    },
+    "record": {
+        "spark.aqepilot.decisions.ring_bytes": "1m",
+        "spark.aqepilot.decisions.all_sessions": "true",
+        "spark.aqepilot.log.facts": "summary",
+    },
+    "fleet": {
+        "spark.aqepilot.control": "control.json",
+        "spark.aqepilot.control.refresh": "60s",
+        "spark.aqepilot.control.unreachable": "enforce",
+        "spark.aqepilot.attempt": "2",
+        "spark.aqepilot.on_retry": "enforce",
+        "spark.aqepilot.session_policies": "allow",
+    },
+    "experiment": {
+        "spark.aqepilot.experiment.name": "tried",
+        "spark.aqepilot.experiment.arms": "sql+module+pickled+off:50,spark:50",
+        "spark.aqepilot.experiment.unit": "session",
+        "spark.aqepilot.experiment.when": "query.job = 'sales'",
+        "spark.aqepilot.experiment.salt": "s",
+        "spark.aqepilot.experiment.start": "2026-01-01",
+        "spark.aqepilot.experiment.end": "2026-01-02",
+        "spark.aqepilot.experiment.metric": "wall_ms",
+        "spark.aqepilot.experiment.guardrails": "none",
+    },
 }
 UNKNOWN = f"python:pickled:f:{'0' * 64}"
 QUERY = "SELECT count(*) FROM range(99) a JOIN range(99) b ON a.id = b.id"
@@ -74,8 +100,9 @@ def found(
         "others_function": is_live(spark, others_text, set_key),
         "tighten_guard": guard(spark, 10, set_key),
         "loosen_guard": guard(spark, 1_000_000, set_key),
-        "deadline": any(is_done(lambda k=k, v=v: set_key(k, v)) for k, v in STATIC.items()),
     }
+    for what, own in SUBMITTED.items():
+        may[what] = any(is_done(lambda k=k, v=v: set_key(k, v)) for k, v in own.items())
     is_live(spark, "'SHUFFLE_HASH'", set_key)
     set_key("spark.sql.autoBroadcastJoinThreshold", "-1")
     spark.sql(QUERY).collect()
