@@ -114,6 +114,7 @@ def local_session(
     master: str | None = "local[1]",
     name: str = "aqepilot check",
     conf: Mapping[str, str] | None = None,
+    is_short: bool = False,
 ) -> Iterator[SparkSession]:
     """Opens a Spark with aqepilot in it.
 
@@ -121,6 +122,7 @@ def local_session(
         master: Where it runs; null for where spark-defaults.conf says, or all of this machine.
         name: What the application is called.
         conf: Further settings.
+        is_short: Whether it has little to do: then half of its time would be the JVM's compiler's.
 
     Raises:
         AqePilotError: There is no pyspark, no Java, or a Spark runs in this Python already.
@@ -148,12 +150,15 @@ def local_session(
         builder = builder.master(master)
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)
+    options = _QUICK if is_short else []
+    if _has_log_file():
+        builder = builder.config("spark.log.level", "ERROR")
+    else:
+        file = (Path(__file__).parent / "log4j2-errors.properties").as_uri()
+        options = [*options, f"-Dlog4j2.configurationFile={file}"]
     try:
-        if _has_log_file():
-            spark = configure(builder.config("spark.log.level", "ERROR")).getOrCreate()
-        else:
-            with _errors_only():
-                spark = configure(builder).getOrCreate()
+        with _jvm_options(options):
+            spark = configure(builder).getOrCreate()
     except AqePilotError:
         raise
     except Exception as error:
@@ -180,12 +185,15 @@ def _has_log_file() -> bool:
     return any(file.suffix != ".template" for file in files)
 
 
+# No collector is named: it would be the second one where spark-defaults.conf names one.
+_QUICK = ["-XX:TieredStopAtLevel=1"]
+
+
 @contextmanager
-def _errors_only() -> Iterator[None]:
-    """A JVM that is started meanwhile logs errors only, and nothing about its log."""
+def _jvm_options(options: list[str]) -> Iterator[None]:
+    """A JVM that is started meanwhile has these options, too."""
     before = os.environ.get("SPARK_SUBMIT_OPTS")
-    file = (Path(__file__).parent / "log4j2-errors.properties").as_uri()
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{before or ''} -Dlog4j2.configurationFile={file}".strip()
+    os.environ["SPARK_SUBMIT_OPTS"] = " ".join([*([before] if before else []), *options])
     try:
         yield
     finally:

@@ -6,8 +6,8 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
-from aqepilot import catalog, conf, recipes
-from aqepilot.cli import main
+from aqepilot import catalog, check, conf, recipes
+from aqepilot.cli import main, options
 
 POINT = "dynamic_join_selection"
 
@@ -115,3 +115,32 @@ def test_every_command_has_help_with_an_example_and_exit_codes(run):
             text = run(name, "--help").stdout
             assert f"aqepilot {name}" in text
             assert "Exit codes: 0" in text
+
+
+@pytest.mark.parametrize(
+    ("log", "master", "is_short", "partitions"),
+    [
+        ("little", None, True, "16"),
+        ("file://{}/little", "local[2]", True, "16"),
+        ("little/part-0", None, True, "16"),
+        ("much", None, False, None),
+        ("much", "local[*]", False, "16"),
+        ("little", "yarn", False, None),
+        ("none*", None, False, None),
+    ],
+)
+def test_little_to_read_is_read_by_a_spark_that_starts_soon(
+    monkeypatch, tmp_path, log, master, is_short, partitions
+):
+    """Its JVM would compile for longer than it reads: 78 s for half a megabyte, not 24."""
+    for name, size in (("little", 10), ("much", options._LITTLE_BYTES + 1)):
+        (tmp_path / name).mkdir()
+        with (tmp_path / name / "part-0").open("wb") as file:
+            file.truncate(size)
+    told = []
+    monkeypatch.setattr(check, "local_session", lambda *given: told.append(given))
+    monkeypatch.chdir(tmp_path)
+    options.log_session([log.format(tmp_path)], master, "a name")
+    ((_, _, conf, short),) = told
+    assert short == is_short
+    assert conf.get("spark.sql.shuffle.partitions") == partitions

@@ -2,6 +2,9 @@
 
 After each tenth of the queries the server collects all garbage, and it is looked at what it holds:
 live heap, threads, file descriptors, processes. Fails if that grows from the middle to the end.
+
+With ``--by driver`` the sessions are those of one PySpark driver, as a notebook's: some bring a
+Python function, and the SparkContext is stopped and started again after each tenth of them.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,11 +29,14 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+import aqepilot
 import servers
 
 MOST_GROWTH = 1.05
 # A pool's thread or a connection that happens to be open when it is looked.
 MOST_MORE = 12
+# A session that brings a function has a Python process of its own, which takes a second to start.
+EACH_BRINGS = 50
 MODULE = """
 def choose(facts):
     return None if facts.side.is_left else "SHUFFLE_HASH"
@@ -40,6 +46,8 @@ CONF = {
     "spark.aqepilot.policy.hash.join_selection": "CASE WHEN join.is_replan THEN 'BROADCAST' END",
     "spark.aqepilot.policy.few.shuffle_partitions": "3",
     "spark.aqepilot.policy.function.dynamic_join_selection": "python:soak_policy:choose",
+    # That this machine is busy is no fault of a policy's.
+    "spark.aqepilot.ask.deadline": "2s",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "4",
     # What Spark itself keeps of queries is level sooner.
@@ -114,7 +122,7 @@ def connect_session(server: servers.Server) -> Iterator[Run]:
         spark.stop()
 
 
-def jdbc_sessions() -> Callable[[servers.Server], object]:
+def jdbc_sessions() -> Callable[[servers.Server], AbstractContextManager[Run]]:
     """Sessions by Hive's driver in a JVM of this process's own."""
     from pyspark import SparkConf
     from pyspark.java_gateway import launch_gateway
@@ -142,15 +150,49 @@ def jdbc_sessions() -> Callable[[servers.Server], object]:
     return session
 
 
+class Driver:
+    """This process's own Spark.
+
+    Attributes:
+        pid: Its JVM.
+    """
+
+    def __init__(self, conf: Mapping[str, str]) -> None:
+        self._conf = conf
+        self._numbers = itertools.count()
+        self._start()
+
+    def _start(self) -> None:
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        for key, value in self._conf.items():
+            builder = builder.config(key, value)
+        self._spark = aqepilot.configure(builder).getOrCreate()
+        self._spark.sparkContext.setLogLevel("ERROR")
+        self.pid: int = self._spark._jvm.java.lang.ProcessHandle.current().pid()
+
+    def again(self) -> None:
+        """Stops the SparkContext, and starts one in the same JVM."""
+        self._spark.stop()
+        self._start()
+
+    @contextmanager
+    def session(self) -> Iterator[Run]:
+        spark = self._spark.newSession()
+        if next(self._numbers) % EACH_BRINGS == 1:
+            aqepilot.use(spark, dynamic_join_selection=lambda facts: "SHUFFLE_HASH")
+        yield lambda text: spark.sql(text).collect()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make soak ARGS=", description=__doc__)
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--sessions", type=int, default=500)
     parser.add_argument("--plain", action="store_true", help="without policies, to compare")
-    parser.add_argument("--by", choices=["thrift", "connect"], default="connect")
+    parser.add_argument("--by", choices=["thrift", "connect", "driver"], default="connect")
     given = parser.parse_args()
     console = Console()
-    session = connect_session if given.by == "connect" else jdbc_sessions()
     each = max(1, given.queries // given.sessions)
     looks = {given.sessions * tenth // 10 for tenth in range(1, 11)}
     found: list[Held] = []
@@ -162,10 +204,10 @@ def main() -> int:
         (modules / "soak_policy.py").write_text(MODULE, "utf-8")
         os.environ["PYTHONPATH"] = os.pathsep.join([str(modules), os.environ.get("PYTHONPATH", "")])
         conf = CONF | ({"spark.aqepilot.mode": "off"} if given.plain else {})
-        with servers.running(Path(folder, "server"), conf, memory="2g") as server:
+        with serving(given.by, Path(folder, "server"), conf) as (pid, session, again):
             numbers = itertools.count()
             for n in range(1, given.sessions + 1):
-                with session(server) as run:
+                with session() as run:
                     name, point, text = POLICY
                     run(f"SET spark.aqepilot.policy.{name}.{point}={text.format(n=n)}")
                     for _ in range(each):
@@ -173,10 +215,25 @@ def main() -> int:
                     run(DECIDED if n == 1 and not given.plain else "SELECT 1")
                 progress.advance(task)
                 if n in looks:
+                    again()
                     # Spark's own pools end their idle threads after a minute.
                     time.sleep(70 if n in (given.sessions // 2, given.sessions) else 2)
-                    found.append(held(server.pid, n * each))
+                    found.append(held(pid, n * each))
     return told(console, given.by, found, time.monotonic() - began)
+
+
+@contextmanager
+def serving(
+    by: str, folder: Path, conf: Mapping[str, str]
+) -> Iterator[tuple[int, Callable[[], AbstractContextManager[Run]], Callable[[], object]]]:
+    """Starts what has the sessions; gives its JVM, a new session, and what comes before a look."""
+    if by == "driver":
+        driver = Driver(conf)
+        yield driver.pid, driver.session, driver.again
+        return
+    opened = connect_session if by == "connect" else jdbc_sessions()
+    with servers.running(folder, conf, memory="2g") as server:
+        yield server.pid, lambda: opened(server), lambda: None
 
 
 def told(console: Console, by: str, found: list[Held], seconds: float) -> int:

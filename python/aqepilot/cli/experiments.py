@@ -13,6 +13,7 @@ from aqepilot.cli.options import (
     EXIT_CODES,
     as_json,
     console,
+    log_session,
     logs,
     master,
     prices,
@@ -92,14 +93,13 @@ def plan_experiment(
 
     What is told holds for four of five experiments that are looked at after every run.
     """
-    from aqepilot.check import local_session
     from aqepilot.experiment import needs_numpy
     from aqepilot.log import read_log
 
     needs_numpy()
     from aqepilot.experiment import history, metrics, planning
 
-    with local_session(master, "aqepilot experiment plan") as spark:
+    with log_session(logs, master, "aqepilot experiment plan") as spark:
         runs = history.runs_of(read_log(spark, logs))
     with console().status("Simulating experiments ..."):
         found = planning.plan(
@@ -194,7 +194,6 @@ def analyse_experiment(
     To look after every run is allowed: intervals hold at all times at once. Ends with 1 where the
     verdict is stop or broken, or a job is harmed.
     """
-    from aqepilot.check import local_session
     from aqepilot.experiment import needs_numpy
     from aqepilot.log import read_log
 
@@ -206,9 +205,7 @@ def analyse_experiment(
 
     prices = Prices.from_file(prices_file) if prices_file else None
     conf = dict(setting(text) for text in settings)
-    # On one machine most of Spark's 200 tasks a shuffle would have nothing to do.
-    few = {"spark.sql.shuffle.partitions": "16"} if (master or "").startswith("local") else {}
-    with local_session(master, "aqepilot experiment analyse", few | conf) as spark:
+    with log_session(logs, master, "aqepilot experiment analyse", conf) as spark:
         log = read_log(spark, logs)
         with console().status("Reading event logs ..."), history.kept(log) as once:
             of, runs = history.runs_in(once, name, arm=arm, abandoned_after_hours=hours)

@@ -14,6 +14,7 @@ from aqepilot.cli.options import (
     EXIT_CODES,
     as_json,
     console,
+    log_session,
     logs,
     master,
     prices,
@@ -61,13 +62,12 @@ def costs(
     All figures are time of cores. With --slots it is an estimate: tasks keep the times that they
     had, however many run at once.
     """
-    from aqepilot.check import local_session
     from aqepilot.log import costs as of
     from aqepilot.log import read_log
     from aqepilot.report.prices import Prices
 
     prices = Prices.from_file(prices_file) if prices_file else None
-    with local_session(master, "aqepilot costs") as spark:
+    with log_session(logs, master, "aqepilot costs") as spark:
         found = of.costs(read_log(spark, logs), slots).fingerprints.limit(top).collect()
     rows = [row.asDict() for row in found]
     if prices:
@@ -160,10 +160,9 @@ def explain(
     as_json: bool,
 ) -> None:
     """Tell what Spark knew in one query, what was decided, and what came of it."""
-    from aqepilot.check import local_session
     from aqepilot.log import explaining, read_log
 
-    with local_session(master, "aqepilot explain") as spark:
+    with log_session(logs, master, "aqepilot explain") as spark:
         log = read_log(spark, logs)
         if query is None:
             rows = [row.asDict() for row in explaining.listed(log, top, app)]
@@ -204,11 +203,10 @@ def suggest(
     The policies are in shadow mode, and are replayed where the logs have the facts. What is at
     stake is the most that could be had, and no promise.
     """
-    from aqepilot.check import local_session
     from aqepilot.log import read_log, suggestions
     from aqepilot.policies import Policy
 
-    with local_session(master, "aqepilot suggest") as spark:
+    with log_session(logs, master, "aqepilot suggest") as spark:
         found = suggestions.suggest(read_log(spark, logs), top)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from aqepilot.cli.options import (
     against,
     as_json,
     console,
+    log_session,
     logs,
     master,
     policies,
@@ -55,10 +56,9 @@ def collect(
 
     Run it as often as you like: it can be killed at any point.
     """
-    from aqepilot.check import local_session
     from aqepilot.log import tables
 
-    with local_session(master, "aqepilot collect") as spark:
+    with log_session(logs, master, "aqepilot collect") as spark:
         found = tables.collect(spark, logs, to, abandoned_after_hours=abandoned_after, again=again)
     if as_json:
         click.echo(json.dumps(found._asdict(), indent=2))
@@ -111,11 +111,10 @@ def replay(
 
     Python functions are imported, also from the working directory, and called by Spark's tasks.
     """
-    from aqepilot.check import local_session
     from aqepilot.log import read_log, replay_result
 
     sys.path.append(str(Path.cwd()))
-    with local_session(master, "aqepilot replay") as spark:
+    with log_session(logs, master, "aqepilot replay") as spark:
         found = replay_result.replayed(read_log(spark, logs), policies, against, conditions)
     if as_json:
         click.echo(json.dumps(found, indent=2))
@@ -157,11 +156,10 @@ def report(
     It needs no network and no script. What comes to this machine is bounded, whatever the logs.
     """
     from aqepilot import report as page
-    from aqepilot.check import local_session
 
     page.check(output)
     prices = page.Prices.from_file(prices_file) if prices_file else None
-    with local_session(master, "aqepilot report") as spark:
+    with log_session(logs, master, "aqepilot report") as spark:
         made = page.report(spark, logs, output, prices=prices, top=top)
     click.echo(
         f"{output}: {made.queries} queries of {made.applications} applications, "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 from rich.console import Console
@@ -14,6 +15,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from aqepilot.errors import AqePilotError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 P = ParamSpec("P")
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -90,6 +94,45 @@ def setting(text: str) -> tuple[str, str]:
     if not equals or not key.startswith("spark."):
         raise click.BadParameter(f"{text!r} is not spark.<key>=<value>.", param_hint="--conf")
     return key, value
+
+
+# On one machine most of Spark's 200 tasks of a shuffle would have nothing to do.
+_FEW_TASKS = {"spark.sql.shuffle.partitions": "16"}
+# Spark's compilers take longer than it takes to read so little.
+_LITTLE_BYTES = 64 * 2**20
+
+
+def log_session(
+    logs: Iterable[str], master: str | None, name: str, conf: Mapping[str, str] | None = None
+) -> AbstractContextManager[SparkSession]:
+    """Opens the Spark that reads logs; for little of this machine's, one that answers soon.
+
+    Args:
+        logs: The command's `--log`.
+        master: Its `--master`.
+        name: What the application is called.
+        conf: Settings of the user's.
+    """
+    from aqepilot.check import local_session
+
+    is_short = (master or "local").startswith("local") and _is_little(logs)
+    few = _FEW_TASKS if is_short or (master or "").startswith("local") else {}
+    return local_session(master, name, {**few, **(conf or {})}, is_short)
+
+
+def _is_little(logs: Iterable[str]) -> bool:
+    """Whether all logs are on this machine, and small; not known of globs, and false."""
+    total = 0
+    for log in logs:
+        path = Path(log.removeprefix("file://"))
+        if not path.exists():
+            return False
+        for file in path.rglob("*") if path.is_dir() else (path,):
+            with suppress(OSError):
+                total += file.stat().st_size
+            if total > _LITTLE_BYTES:
+                return False
+    return True
 
 
 def console() -> Console:
