@@ -110,6 +110,7 @@ object PlannedSide {
 private[aqepilot] object Estimates {
   private val words = Seq("STAGE", "STATISTICS", "FILES", "GUESS")
   private val (stage, statistics, files, guess) = (0, 1, 2, 3)
+  val Guess: String = words(guess)
 
   def from(plan: LogicalPlan, conf: SQLConf): String = words(rank(plan, conf))
 
