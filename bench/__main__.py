@@ -16,26 +16,19 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "python")]
 
-from bench import logs, machine, recipes, runs, sizes  # noqa: E402
+import tpcds  # noqa: E402
+from bench import experiment_tables, logs, machine, recipes, runs, sizes  # noqa: E402
 from bench.cases import CASES  # noqa: E402
 from bench.figures import Spread, ratios, spread  # noqa: E402
 from bench.shapes import SHAPES, running  # noqa: E402
 
 NAMES = list(dict.fromkeys([*runs.ASKS, *sizes.KINDS, *CASES, *SHAPES]))
 PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
-EXPERIMENT_SHARES = {
-    "false alarms": "false_alarms",
-    "false alarms of a t-test": "t_test",
-    "5% found in 150 rounds": "found_in_150",
-}
-OF_JOBS_SHARES = {
-    "false alarms": "false_alarms",
-    "false alarms of a t-test": "t_test",
-    "5% found": "found",
-    "5% found, jobs' past unknown": "found_unadjusted",
-    "intervals that have the 5%": "covered",
-}
-PARTS = ("ask", "python", "planning", "sizes", "tpch", "log", "experiments", "recipes", "shapes")
+# Those behind `experiments` take long, or write into this folder.
+PARTS = (
+    *("ask", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
+    *("recipes", "shapes", "fleet", "repeats"),
+)
 
 
 def main() -> None:
@@ -67,12 +60,25 @@ def main() -> None:
             if name in (options.only or SHAPES)
         }
     if "experiments" in options.part:
-        from bench import experiments, million
+        from bench import experiments, recurring
 
-        figures["million_s"] = million.seconds()
         figures["experiments"] = experiments.measure(options.experiments)
-        figures["experiments_of_jobs"] = experiments.ab(options.experiments)
-        figures["verdicts"] = experiments.verdicts(options.experiments)
+        figures["experiments_of_jobs"] = recurring.ab(options.experiments)
+        figures["days"] = recurring.days(max(1, options.experiments // 10))
+        figures["verdicts"] = recurring.verdicts(options.experiments)
+    if "million" in options.part:
+        from bench import million
+
+        figures["million"] = million.seconds(options.outcomes)
+    if "fleet" in options.part:
+        from bench import fleet
+
+        of = (options.jobs, options.days, options.scale, options.queries)
+        figures["fleet"] = fleet.measure(*of)
+    if "repeats" in options.part:
+        from bench import repeated
+
+        print(f"written: {repeated.record(options.rounds, options.scale, options.queries)}")
     text = report(where, figures, options.scale, options.rounds)
     print(text)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -114,55 +120,8 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             f" {log['decisions_per_second_and_core']:,.0f} a second and core",
             "",
         ]
-    if "experiments" in figures:
-        lines += _table(
-            "Simulated experiments of up to 200 rounds, a look after each",
-            ("noise", "sd of a pair", *EXPERIMENT_SHARES, "median rounds until then"),
-            [
-                (
-                    of["noise"],
-                    f"{of['sd']:.2f}",
-                    *(f"{100 * of[share]:.1f} %" for share in EXPERIMENT_SHARES.values()),
-                    f"{of['median_rounds']:.0f}" if of["median_rounds"] else "above 200",
-                )
-                for of in figures["experiments"]
-            ],
-        )
-    if "experiments_of_jobs" in figures:
-        lines += _table(
-            "Simulated experiments of 20 daily jobs over 23 days, a look after each run",
-            ("noise", "treatment", *OF_JOBS_SHARES, "median runs until then"),
-            [
-                (
-                    of["noise"],
-                    f"{100 * of['share']:.0f} %",
-                    *(f"{100 * of[share]:.1f} %" for share in OF_JOBS_SHARES.values()),
-                    f"{of['median_runs']:.0f}" if of["median_runs"] else "above 460",
-                )
-                for of in figures["experiments_of_jobs"]
-            ],
-        )
-    if "verdicts" in figures:
-        lines += _table(
-            "A/A experiments, the verdict looked at on the end of each day",
-            ("treatment", "ever wrong", "ever a job named", "experiments", "looks"),
-            [
-                (
-                    f"{100 * of['share']:.0f} %",
-                    f"{100 * of['wrong']:.1f} %",
-                    f"{100 * of['harmed']:.1f} %",
-                    f"{of['experiments']:,}",
-                    str(of["looks"]),
-                )
-                for of in figures["verdicts"]
-            ],
-        )
-    if "million_s" in figures:
-        lines += _table(
-            "Analysis of a million outcomes of queries, of 2,000 jobs",
-            ("what", "s"),
-            [(what, f"{seconds:.1f}") for what, seconds in figures["million_s"].items()],
-        )
+    for table in experiment_tables.of(figures):
+        lines += _table(*table)
     pairs = []
     if "planning_ms" in figures:
         pairs += [(f"planning of {of}", "ms", ms) for of, ms in figures["planning_ms"].items()]
@@ -219,7 +178,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "part",
         nargs="*",
-        help=f"some of {', '.join(PARTS)}; default: all but recipes and shapes, which take long",
+        help=f"some of {', '.join(PARTS)}; default: all up to experiments",
     )
     parser.add_argument("--rounds", type=int, default=6, help="runs of each variant (default 6)")
     parser.add_argument(
@@ -238,6 +197,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--experiments", type=int, default=2000, help="simulated, of each kind (default 2000)"
     )
+    parser.add_argument(
+        "--outcomes", type=int, default=1_000_000, help="that are analysed (default 1,000,000)"
+    )
+    parser.add_argument("--jobs", type=int, default=20, help="of the fleet (default 20)")
+    parser.add_argument("--days", type=int, default=21, help="of the fleet (default 21)")
     parser.add_argument("--megabytes", type=int, default=1000, help="of the log (default 1000)")
     parser.add_argument(
         "--decisions", type=int, default=400_000, help="that are replayed (default 400,000)"
@@ -272,15 +236,17 @@ def _options() -> argparse.Namespace:
         known = dict.fromkeys(query for name in measured for query in CASES[name].queries())
         shapes = [shape for name, shape in SHAPES.items() if name in (options.only or SHAPES)]
         known |= dict.fromkeys(q for of in shapes for q in (*of.queries, *of.counters))
+        if {"fleet", "repeats"} & set(options.part):
+            known |= dict.fromkeys(str(number) for number in tpcds.queries())
         unknown = set(options.queries) - set(known)
         if unknown:
             parser.error(f"no query {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-    options.part = options.part or PARTS[:-2]
+    options.part = options.part or PARTS[: PARTS.index("recipes")]
     if options.quick:
         options.rounds, options.scale, options.asks = 2, 0.1, 6
         options.python_queries = 20
         options.megabytes, options.decisions = 100, 50_000
-        options.experiments = 30
+        options.experiments, options.outcomes = 30, 20_000
         options.plans = options.warm_up = options.warm_up_queries = 20
     return options
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from aqepilot.experiment import adjusted, randomized
-from aqepilot.experiment.analysis import analyse
-from aqepilot.experiment.runs import Runs
 from aqepilot.experiment.sequences import half_width
+from bench import repeated
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Noise = Callable[[np.random.Generator, int, int], Floats]
@@ -70,6 +68,10 @@ NOISES: dict[str, Noise] = {
     "drift over the day, and the second of a pair 10% faster": _in_order(_drifting),
     "autocorrelated runs (AR(1), 0.9)": _in_order(_autocorrelated),
 }
+if repeated.are_there():
+    NOISES["drawn from repeated runs of TPC-DS"] = _pairs(
+        lambda g, size: g.choice(repeated.rests("wall_ms"), size)
+    )
 
 
 def measure(experiments: int = EXPERIMENTS, seed: int = 1) -> list[dict[str, Any]]:
@@ -107,201 +109,3 @@ def measure(experiments: int = EXPERIMENTS, seed: int = 1) -> list[dict[str, Any
             }
         )
     return rows
-
-
-JOBS = 20
-DAYS = 30
-PAST_DAYS = 7
-OF_JOBS: dict[str, Callable[[np.random.Generator, Floats], Floats]] = {}
-
-
-def _of_jobs(name: str) -> Callable[[Any], Any]:
-    def keep(noise: Callable[[np.random.Generator, Floats], Floats]) -> Any:
-        OF_JOBS[name] = noise
-        return noise
-
-    return keep
-
-
-@_of_jobs("normal")
-def _quiet(generator: np.random.Generator, treated: Floats) -> Floats:
-    return generator.normal(0, SD, treated.shape)
-
-
-@_of_jobs("heavy tails (t with 2 degrees of freedom)")
-def _heavy(generator: np.random.Generator, treated: Floats) -> Floats:
-    return SD * generator.standard_t(2, treated.shape)
-
-
-@_of_jobs("stragglers on the treatment's machine: one run in a hundred takes ten times as long")
-def _straggling(generator: np.random.Generator, treated: Floats) -> Floats:
-    hit = (generator.random(treated.shape) < 0.01) & (treated == 1)
-    return generator.normal(0, SD, treated.shape) + math.log(10) * hit
-
-
-@_of_jobs("drift over the weeks and over the day")
-def _drift(generator: np.random.Generator, treated: Floats) -> Floats:
-    days, jobs = treated.shape
-    trend = generator.normal() * np.linspace(0, 1, days)[:, None]
-    hours = 0.2 * np.sin(np.linspace(0, 2 * math.pi, jobs))
-    return np.asarray(generator.normal(0, SD, treated.shape) + trend + hours)
-
-
-@_of_jobs("autocorrelated runs of each job (AR(1), 0.9)")
-def _hanging(generator: np.random.Generator, treated: Floats) -> Floats:
-    found = np.zeros(treated.shape)
-    for day in range(1, len(found)):
-        found[day] = 0.9 * found[day - 1] + generator.normal(0, SD, treated.shape[1])
-    return found
-
-
-@_of_jobs("clusters: days that are slow for all jobs")
-def _clustered(generator: np.random.Generator, treated: Floats) -> Floats:
-    days = generator.normal(0, 1.5 * SD, (len(treated), 1))
-    return np.asarray(generator.normal(0, SD, treated.shape) + days)
-
-
-def ab(
-    experiments: int = EXPERIMENTS, seed: int = 1, noises: Sequence[str] = tuple(OF_JOBS)
-) -> list[dict[str, Any]]:
-    """Simulates experiments of 20 daily jobs whose input varies by 30% from day to day.
-
-    Seven days are known from before, and the arms are drawn for each run on the 23 days after.
-
-    Returns:
-        For each noise and share of the treatment: ``false_alarms``, the share of A/A experiments
-        in which zero was outside after any run; ``t_test``, the same of a t-test of the outcomes
-        at 5% after each run; ``found`` and ``found_unadjusted``, the share of experiments with a
-        5% effect in which it was found, with what is known of the jobs and without; ``covered``,
-        the share of these in which the last interval has the effect; ``median_runs`` until it was
-        found, null where less than half were.
-    """
-    rows = []
-    for name in noises:
-        noise = OF_JOBS[name]
-        for share in (0.5, 0.1):
-            generator = np.random.default_rng(seed)
-            nil = [_experiment(generator, noise, share, 0.0) for _ in range(experiments)]
-            found = [_experiment(generator, noise, share, EFFECT) for _ in range(experiments)]
-            after = [f["after"] for f in found]
-            median = float(np.median(after))
-            rows.append(
-                {
-                    "noise": name,
-                    "share": share,
-                    "false_alarms": float(np.mean([n["after"] < math.inf for n in nil])),
-                    "t_test": float(np.mean([n["t_test"] for n in nil])),
-                    "found": float(np.mean([a < math.inf for a in after])),
-                    "found_unadjusted": float(np.mean([f["unadjusted"] for f in found])),
-                    "covered": float(np.mean([f["covered"] for f in found])),
-                    "median_runs": median if median < math.inf else None,
-                }
-            )
-    return rows
-
-
-def _experiment(
-    generator: np.random.Generator,
-    noise: Callable[[np.random.Generator, Floats], Floats],
-    share: float,
-    effect: float,
-) -> dict[str, Any]:
-    shape = (DAYS, JOBS)
-    treated = (generator.random(shape) < share).astype(int)
-    treated[:PAST_DAYS] = 0
-    size = np.log(generator.uniform(0.7, 1.3, shape)) + generator.normal(20, 2, JOBS)
-    base = generator.normal(8, 1.5, JOBS)
-    y = base + 0.8 * size + noise(generator, treated) + effect * treated
-    day, job = (of.ravel() for of in np.indices(shape))
-    counted = day >= PAST_DAYS
-    arm, shares = treated.ravel()[counted], np.full(int(counted.sum()), share)
-    clip = math.log(adjusted.CLIPPED_AT)
-
-    def clear_after(rest: Floats) -> float:
-        process = randomized.log_e_process(np.clip(rest, -clip, clip), arm, shares)
-        clear = process >= math.log(20)
-        return float(clear.argmax() + 1) if clear.any() else math.inf
-
-    rest = adjusted.surprises(adjusted.Units(day, job, y.ravel(), size.ravel()))[counted]
-    raw = y.ravel()[counted]
-    last = randomized.effect(rest, arm, shares, clip=clip)
-    return {
-        "after": clear_after(rest),
-        "unadjusted": clear_after(raw - np.median(raw)) < math.inf,
-        "t_test": _ever_by_t(raw, arm),
-        "covered": last.lower <= effect <= last.upper,
-    }
-
-
-def verdicts(
-    experiments: int = EXPERIMENTS,
-    seed: int = 1,
-    shares: Sequence[float] = (0.5, 0.1),
-    looks: int = DAYS - PAST_DAYS,
-) -> list[dict[str, Any]]:
-    """Simulates A/A experiments, and looks at the verdict of `analyse` itself, with all its parts.
-
-    Jobs are those of `ab`; one run in fifty fails and one in fifty takes three times as long, under
-    either arm, and one job in five is not exposed.
-
-    Args:
-        experiments: How many for each share.
-        seed: Of the draws.
-        shares: Of the treatment.
-        looks: How often each experiment is looked at, on the ends of days.
-
-    Returns:
-        For each share: ``wrong``, the share of experiments that were ever to be shipped, broken, or
-        stopped for anything but that there is no difference; ``harmed``, the share in which a job
-        was ever named; both with how many experiments and looks.
-    """
-    ends = np.linspace(DAYS - PAST_DAYS, 1, looks).round().astype(int)[::-1] + PAST_DAYS
-    rows = []
-    for share in shares:
-        generator = np.random.default_rng(seed)
-        wrong = harmed = 0
-        for _ in range(experiments):
-            runs = _of_nothing(generator, share)
-            found = [analyse(runs.where(runs.ended < end), "task_ms") for end in ends]
-            wrong += any(
-                of.verdict in ("ship", "broken")
-                or (of.verdict == "stop" and "no difference" not in of.says)
-                for of in found
-            )
-            harmed += any(of.harmed for of in found)
-        row = {"share": share, "wrong": wrong / experiments, "harmed": harmed / experiments}
-        rows.append(row | {"experiments": experiments, "looks": looks})
-    return rows
-
-
-def _of_nothing(generator: np.random.Generator, share: float) -> Runs:
-    shape = (DAYS, JOBS)
-    day, job = (of.ravel() for of in np.indices(shape))
-    counted = day >= PAST_DAYS
-    treated = (generator.random(day.shape) < share) & counted
-    size = np.log(generator.uniform(0.7, 1.3, shape)) + generator.normal(20, 2, JOBS)
-    stalled = math.log(3) * (generator.random(shape) < 0.02)
-    y = generator.normal(8, 1.5, JOBS) + 0.8 * size + generator.normal(0, SD, shape) + stalled
-    return Runs(
-        ended=day + job / JOBS,
-        job=np.array([f"job{j}" for j in job]),
-        treated=treated,
-        counted=counted,
-        share=np.full(day.shape, share),
-        exposed=counted & (job % 5 > 0),
-        failed=generator.random(day.shape) < 0.02,
-        input_bytes=np.exp(size.ravel()),
-        metrics={"task_ms": np.exp(y.ravel())},
-    )
-
-
-def _ever_by_t(y: Floats, arm: Floats) -> bool:
-    n = np.stack([(arm == a).cumsum() for a in (0, 1)])
-    sums = np.stack([(y * (arm == a)).cumsum() for a in (0, 1)])
-    squares = np.stack([(y**2 * (arm == a)).cumsum() for a in (0, 1)])
-    known = (n > 1).all(axis=0)
-    n, sums, squares = n[:, known], sums[:, known], squares[:, known]
-    variances = (squares - sums**2 / n) / (n - 1)
-    difference = sums[1] / n[1] - sums[0] / n[0]
-    t = np.abs(difference) / np.sqrt((variances / n).sum(axis=0))
-    return bool((t > stats.t.ppf(0.975, n.sum(axis=0) - 2)).any())

@@ -1,26 +1,49 @@
-"""How long the analysis of a million outcomes takes, as arrays and out of tables."""
+"""How long the analysis of a million outcomes takes, as arrays and out of collected tables."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from aqepilot.check import local_session
-from aqepilot.experiment import history
-from aqepilot.experiment.analysis import analyse
+from aqepilot.experiment import history, verdicts
+from aqepilot.experiment.analysis import analyse, harmed_queries
 from aqepilot.experiment.metrics import METRICS
 from aqepilot.experiment.runs import Runs
-from aqepilot.log import Log, columns
+from aqepilot.log import columns, read_log
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 OUTCOMES = 1_000_000
 JOBS = 2_000
 DAYS = 200
+# Of an application; one application in a hundred is killed when half of them have run.
+QUERIES = 100
+KINDS = ("query_run", "job_run")
+
+
+class Took(NamedTuple):
+    """What a step took: the processors' time says it on a busy machine, too.
+
+    Attributes:
+        wall: Seconds.
+        python: Seconds of processors, in Python.
+        jvm: Seconds of processors, in the driver's JVM; NaN where that is not known.
+    """
+
+    wall: float
+    python: float
+    jvm: float
 
 
 def made(outcomes: int = OUTCOMES, seed: int = 1) -> Runs:
@@ -48,60 +71,169 @@ def made(outcomes: int = OUTCOMES, seed: int = 1) -> Runs:
     )
 
 
-def seconds(outcomes: int = OUTCOMES) -> dict[str, float]:
-    """Returns how long it takes, by what is analysed."""
+def seconds(outcomes: int = OUTCOMES) -> dict[str, dict[str, Took]]:
+    """Returns what each step takes, by what is analysed."""
     runs = made(outcomes)
-    begun = time.perf_counter()
-    analyse(runs, "task_ms")
-    found = {"arrays, and as many runs from before": time.perf_counter() - begun}
-    with (
-        local_session("local[2]", "bench", {"spark.driver.memory": "3g"}) as spark,
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        log = tables(spark, folder, outcomes)
-        begun = time.perf_counter()
-        _, read = history.runs_in(log)
-        found["tables: reading"] = time.perf_counter() - begun
-        analyse(read, "task_ms")
-        found["tables: all"] = time.perf_counter() - begun
+    found: dict[str, dict[str, Took]] = {"arrays, and as many from before": {}}
+    with _timed(found["arrays, and as many from before"], "analyse"):
+        analyse(runs, "task_ms")
+    for kind in KINDS:
+        with tempfile.TemporaryDirectory() as folder:
+            with local_session("local[2]", "bench", {"spark.driver.memory": "3g"}) as spark:
+                collected(spark, folder, outcomes, kind)
+            found[f"tables, {kind}"] = steps(folder)
+            with _timed(found[f"tables, {kind}"], "the command, Spark's start included"):
+                _analysed(folder)
     return found
 
 
-def tables(spark: SparkSession, folder: str, outcomes: int) -> Log:
-    """Writes tables of an experiment of queries: applications of 100 queries each."""
-    fingerprint = "sha2(cast(id % 100 AS string), 256)"
-    job, run, log = (f"concat('{of}', id DIV 100{by})" for of, by in _NAMES)
+def steps(folder: str) -> dict[str, Took]:
+    """Returns what each step takes that `aqepilot experiment analyse` does with these tables."""
+    found: dict[str, Took] = {}
+    few = {"spark.sql.shuffle.partitions": "16"}
+    with (
+        local_session("local[2]", "bench", few) as spark,
+        history.kept(read_log(spark, folder)) as log,
+    ):
+        pid = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+        with _timed(found, "units", pid):
+            of, runs = history.runs_in(log)
+        queries = None
+        if of.unit_kind == "job_run":
+            with _timed(found, "queries of units", pid):
+                queries = history.queries_in(log, of)
+    with _timed(found, "analyse"):
+        said = analyse(runs, of.metric)
+    if queries:
+        with _timed(found, "harmed queries"):
+            harmed_queries(queries, of.metric)
+    verdicts.sentences(of, said)
+    return found
+
+
+def _analysed(folder: str) -> None:
+    command = [sys.executable, "-m", "aqepilot", "experiment", "analyse", "--master", "local[2]"]
+    run = subprocess.run(
+        [*command, "--json", "--log", folder], capture_output=True, text=True, check=False
+    )
+    if not run.stdout.startswith("{"):
+        raise RuntimeError(run.stderr[-4000:])
+
+
+@contextmanager
+def _timed(found: dict[str, Took], step: str, jvm: int | None = None) -> Iterator[None]:
+    def now() -> tuple[float, float, float]:
+        of_children = os.times()
+        python = time.process_time() + of_children.children_user + of_children.children_system
+        return time.perf_counter(), python, _processor_seconds(jvm) if jvm else 0.0
+
+    begun = now()
+    yield
+    found[step] = Took(*(end - start for start, end in zip(begun, now(), strict=True)))
+
+
+def _processor_seconds(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    except OSError:
+        return float("nan")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def collected(spark: SparkSession, folder: str, outcomes: int, kind: str = "query_run") -> None:
+    """Writes tables, as `aqepilot log collect` does, of an experiment and of some days before."""
+    of_time = {"queries": "started", "experiments": "time"}
+    for name, frame in tables(spark, outcomes, kind).items():
+        to = f"{folder}/{name}/batch=20261101T000000000000-00000000"
+        if name in of_time:
+            frame = frame.selectExpr("*", f"to_date({of_time[name]}) AS date")
+            frame.write.partitionBy("date").parquet(to)
+        else:
+            frame.write.parquet(to)
+
+
+def tables(
+    spark: SparkSession,
+    outcomes: int,
+    kind: str = "query_run",
+    lost: float = 0.0,
+    each: int = QUERIES,
+) -> dict[str, DataFrame]:
+    """Returns the tables of an experiment, with a quarter as many queries from before it.
+
+    Each application is a run of one of 200 jobs. The experiment has three arms, whose weights are
+    45, 45 and 10.
+
+    Args:
+        spark: Any session.
+        outcomes: Of queries in the experiment.
+        kind: Of its units: `query_run` or `job_run`.
+        lost: Share of the logs of the second arm's runs that are lost.
+        each: Queries of an application.
+    """
+    before = outcomes // 4
+    # An application's number, and its unit's draw.
+    app = f"id DIV {each}"
+    unit = app if kind == "job_run" else "id"
+    drawn = f"pmod(xxhash64({unit}, 4), 100)"
+    arm = f"CASE WHEN {drawn} < 45 THEN 'spark' WHEN {drawn} < 90 THEN 'wide' ELSE 'other' END"
+    job, run = f"concat('daily.sales.job', {app} % 200)", f"concat('scheduled__', {app})"
+    fingerprint = f"sha2(cast(id % {each} AS string), 256)"
+    names = [job, run] if kind == "job_run" else [job, run, fingerprint]
+    is_in = f"id >= {before}"
+    killed = f"pmod(xxhash64({app}, 5), 100) = 0"
+    left = f"pmod(xxhash64({app}, 6), 1000000) < {lost * 1e6} AND {arm} = 'wide'"
+    at = "1700000000 + id * 8"
+    took = "1000 + abs(xxhash64(id, 3) % 1000)"
+    # The number of the killed application's last query, which has no end.
+    last = each // 2
+    runs_on = f"NOT ({killed} AND id % {each} = {last})"
+    of_experiment = {"experiment": f"CASE WHEN {is_in} THEN 'e' END"}
+    of_experiment["unit"] = f"CASE WHEN {is_in} THEN concat_ws('|', {', '.join(names)}) END"
     given = {
-        **{"log": log, "job": job, "run": run, "fingerprint": fingerprint},
-        "unit": f"concat_ws('|', {job}, {run}, {fingerprint})",
-        "experiment": "'e'",
-        "unit_kind": "'query_run'",
-        "arm": "CASE WHEN xxhash64(id) % 2 = 0 THEN 'spark' ELSE 'wide' END",
-        "arms": "'spark:50,wide:50'",
+        **{"log": run, "app_id": run, "app_name": job, "job": job, "run": run},
+        **of_experiment,
+        "fingerprint": fingerprint,
+        "unit_kind": f"'{kind}'",
+        "arm": arm,
+        "arms": "'spark:45,wide:45,other:10'",
         "metric": "'task_ms'",
-        "what": "'assigned'",
-        **dict.fromkeys(("time", "started"), "timestamp_seconds(1700000000 + id * 8)"),
-        "ended": "timestamp_seconds(1700000060 + id * 8)",
-        "succeeded": "xxhash64(id, 1) % 100 <> 0",
+        "what": "what",
+        **dict.fromkeys(("time", "started"), f"timestamp_seconds({at})"),
+        "lines": "1000",
+        "bytes": "1000000",
+    }
+    of_query = {
+        "ended": f"CASE WHEN {runs_on} THEN timestamp_seconds({at} + 60) END",
+        "succeeded": f"CASE WHEN {runs_on} THEN xxhash64(id, 1) % 100 <> 0 END",
         "input_bytes": "1000000 + abs(xxhash64(id, 2) % 1000000)",
+        "disk_spill_bytes": "0",
         **dict.fromkeys(
-            ("task_ms", "wall_ms", "cpu_ms", "executor_core_ms", "shuffle_write_bytes"),
-            "1000 + abs(xxhash64(id, 3) % 1000)",
+            ("task_ms", "wall_ms", "cpu_ms", "executor_core_ms", "shuffle_write_bytes"), took
         ),
     }
-    frames = {}
-    for name, step in (("applications", 100), ("queries", 1), ("experiments", 1)):
-        listed = [
-            f"cast({given.get(of.name, 'null')} AS {of.type}) AS {of.name}" for of in _of(name)
+    of_application = {
+        "ended": f"CASE WHEN NOT ({killed}) THEN timestamp_seconds({at} + 8 * {each}) END"
+    }
+    begun = f"NOT ({killed} AND id % {each} > {last}) AND NOT ({left})"
+    numbers = spark.range(before + outcomes).where(begun)
+    events = numbers.where(is_in)
+    if kind == "job_run":
+        events = events.where(f"id % {each} = 0")
+    told = "explode(array('assigned', 'exposed')) AS what"
+    rows = {
+        "applications": numbers.where(f"id % {each} = 0"),
+        "queries": numbers,
+        "experiments": events.selectExpr("id", told),
+    }
+    more = {"applications": of_application, "queries": of_query, "experiments": {}}
+    kept = {"applications": (columns.LogColumn("bytes", "bigint", ""),)}
+
+    def listed(name: str) -> list[str]:
+        of = given | more[name]
+        return [
+            f"cast({of.get(column.name, 'null')} AS {column.type}) AS {column.name}"
+            for column in (*columns.FRAMES[name], *kept.get(name, ()))
         ]
-        spark.range(0, outcomes, step).selectExpr(*listed).write.parquet(f"{folder}/{name}")
-        frames[name] = spark.read.parquet(f"{folder}/{name}")
-    queries, none = frames["queries"], frames["queries"].limit(0)
-    return Log(frames["applications"], none, queries, none, none, frames["experiments"])
 
-
-_NAMES = (("job", " % 50"), ("run", ""), ("log", ""))
-
-
-def _of(name: str) -> tuple[columns.Column, ...]:
-    return tuple(columns.FRAMES[name])
+    return {name: of.selectExpr(*listed(name)) for name, of in rows.items()}

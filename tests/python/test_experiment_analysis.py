@@ -17,7 +17,7 @@ from aqepilot.experiment.telling import interval
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from bench import experiments
+from bench import recurring
 
 JOBS, DAYS, PAST = 40, 50, 10
 
@@ -269,7 +269,7 @@ def test_shares_may_be_looked_at_after_each_run() -> None:
 
 def test_the_verdict_of_an_experiment_without_an_effect_is_seldom_wrong() -> None:
     """Looked at day by day, with failures and stalled runs in both arms; `make bench` has 2,000."""
-    (row,) = experiments.verdicts(10, shares=[0.5], looks=6)
+    (row,) = recurring.verdicts(10, shares=[0.5], looks=6)
     assert row["wrong"] <= 0.2
     assert row["experiments"] == 10
     assert row["looks"] == 6

@@ -15,7 +15,7 @@ from aqepilot.experiment.adjusted import CLIPPED_AT, Units
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from bench import experiments
+from bench import recurring
 
 CLIP = math.log(CLIPPED_AT)
 ALARM = math.log(20)
@@ -75,7 +75,7 @@ def test_nothing_is_said_before_both_arms_are_there() -> None:
 
 def test_false_alarms_are_as_few_as_said() -> None:
     """With a seed: jobs day by day, a look after each run, arms half and half and one in ten."""
-    found = experiments.ab(experiments=30)
+    found = recurring.ab(experiments=30)
     assert len(found) >= 2 * 6
     assert sum(row["false_alarms"] for row in found) / len(found) <= 0.05
     for row in found:
@@ -86,12 +86,12 @@ def test_false_alarms_are_as_few_as_said() -> None:
 
 
 def test_most_intervals_have_the_effect() -> None:
-    found = experiments.ab(30, noises=["normal"])
+    found = recurring.ab(30, noises=["normal"])
     assert min(row["covered"] for row in found) >= 0.85
 
 
 def test_an_effect_is_found_sooner_by_what_was_known_before() -> None:
-    (row,) = (r for r in experiments.ab(30, noises=["normal"]) if r["share"] == 0.5)
+    (row,) = (r for r in recurring.ab(30, noises=["normal"]) if r["share"] == 0.5)
     assert row["found"] > 0.7
     assert row["found"] > row["found_unadjusted"] + 0.5
 

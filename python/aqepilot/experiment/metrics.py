@@ -24,6 +24,8 @@ METRICS = {
     "spill_bytes": ("bytes spilled to disk", "sum(disk_spill_bytes)", _MIB),
 }
 MOST_RUNS = 1_000_000
+# Of one array: all runs in one would not fit into the memory that a driver has by default.
+_AT_ONCE = 10_000
 _OUT_OF_MEMORY = (
     "OutOfMemory|UNABLE_TO_ACQUIRE_MEMORY|[Bb]eyond (the )?(physical|virtual) memory limits|"
     "[Ee]xceeding (physical )?memory limits|OOMKilled|[Ee]xit (code|status):? ?137"
@@ -83,14 +85,21 @@ def collected(frame: DataFrame) -> dict[str, Any]:
         return functions.coalesce(number, functions.lit(float("nan")))
 
     lists = [functions.collect_list(known(name)).alias(name) for name in frame.columns]
-    (row,) = frame.limit(MOST_RUNS + 1).agg(*lists).collect()
-    found: dict[str, Any] = {
-        name: np.array(row[name], dtype=_KINDS.get(name, np.float64)) for name in frame.columns
+    some = functions.expr(f"monotonically_increasing_id() DIV {_AT_ONCE}").alias("some")
+    parts: dict[str, list[Any]] = {
+        name: [np.array([], dtype=_KINDS.get(name, np.float64))] for name in frame.columns
     }
-    if len(found["job"]) > MOST_RUNS:
-        message = f"the logs have more than {MOST_RUNS:,} runs: give fewer of them."
-        raise AqePilotError(Problem("RUNS_TOO_MANY", message))
-    return found
+    names: dict[str, str] = {}
+    n = 0
+    for row in frame.groupBy(some).agg(*lists).toLocalIterator(prefetchPartitions=True):
+        n += len(row["job"])
+        if n > MOST_RUNS:
+            message = f"the logs have more than {MOST_RUNS:,} runs: give fewer of them."
+            raise AqePilotError(Problem("RUNS_TOO_MANY", message))
+        for name, of in parts.items():
+            values = [names.setdefault(v, v) for v in row[name]] if name == "job" else row[name]
+            of.append(np.array(values, dtype=_KINDS.get(name, np.float64)))
+    return {name: np.concatenate(of) for name, of in parts.items()}
 
 
 def runs(*parts: dict[str, Any]) -> Runs:

@@ -48,7 +48,7 @@ _LARGEST = math.log(64.0)
 _SLICE = 20_000
 # Outcomes of more units than that are rounded to a ten-thousandth, and equal ones counted: so a
 # million units take seconds, and an interval is as exact as before, of rounded outcomes.
-_MANY = 100_000
+_MANY = 20_000
 _GRID = 1e-4
 
 
