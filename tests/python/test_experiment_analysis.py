@@ -187,6 +187,18 @@ def test_a_job_whose_treated_runs_all_fail_is_told_without_a_number() -> None:
     assert interval(effect) == "without measure, as most runs of the treatment have no outcome"
 
 
+@pytest.mark.parametrize(("arm", "verdict"), [("treatment", "stop"), ("control", "ship")])
+def test_an_arm_most_of_whose_runs_have_no_outcome_is_told_without_a_number(
+    arm: str, verdict: str
+) -> None:
+    def failed(runs: Runs, _: np.random.Generator) -> Any:
+        return runs.counted & (runs.treated == (arm == "treatment"))
+
+    found = analysed(made(failed=failed))
+    assert found.verdict == verdict
+    assert found.says.startswith(f"Most of the {arm}'s runs have no outcome: they fail, or break")
+
+
 def test_a_run_without_a_query_says_nothing_of_a_metric() -> None:
     def metrics(runs: Runs, _: np.random.Generator) -> dict[str, Any]:
         """The treatment's runs of a job have no query every other day."""

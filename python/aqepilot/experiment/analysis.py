@@ -226,6 +226,10 @@ def _verdict(said: _Said, n: int, days: float) -> tuple[Verdict, str]:
                 f"More of the treatment's runs {what}: {100 * shares.treatment.mean:.1f} % "
                 f"instead of {100 * shares.control.mean:.1f} %."
             )
+    if math.isinf(effect.mean) and effect.excludes_zero:
+        none = "Most of the {}'s runs have no outcome: they fail, or break off."
+        longer = effect.mean > 0
+        return ("stop", none.format("treatment")) if longer else ("ship", none.format("control"))
     if effect.upper < 0:
         return "ship", f"The treatment makes runs shorter, by {by}."
     if effect.lower > 0:
