@@ -39,7 +39,8 @@ BASE = {
     "spark.eventLog.compress": "false",
     "spark.eventLog.rolling.enabled": "false",
 }
-_MILLIS = re.compile(r"(?<![\d.])\d{13}(?!\d)")
+# Not those in an id of an application.
+_MILLIS = re.compile(r"(?<![\w.-])\d{13}(?![\w.-])")
 _HOUR = 3_600_000
 console = Console(stderr=True, highlight=False)
 
