@@ -87,7 +87,7 @@ final class DecisionLog private (sc: SparkContext) {
     *   of all these decisions
     */
   def decided(
-      decisions: => Seq[AqePilotDecision],
+      decisions: => Seq[Decided],
       facts: FactsText
   ): Unit =
     failOpen("decided", ()) {
@@ -96,13 +96,14 @@ final class DecisionLog private (sc: SparkContext) {
     }
 
   private def write(
-      e: AqePilotDecision,
+      decided: Decided,
       facts: FactsText,
       redact: String => String
   ): Unit = {
+    val e = decided.event
     source.decided(e.point, e.reason, e.askedMicros)
     val decision = Redaction.decision(e, redact)
-    recorder.decided(decision, redact)
+    recorder.decided(decided, redact)
     val isLogged = !factsLogged.add((e.executionId, e.factsId))
     val withFacts =
       if (isLogged && ring.hasFacts(e.factsId)) decision
@@ -205,5 +206,5 @@ object DecisionLog {
 }
 
 private object NoFates extends FateReader {
-  override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = Nil
+  override def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = Nil
 }

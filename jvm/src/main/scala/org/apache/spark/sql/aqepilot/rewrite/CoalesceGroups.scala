@@ -44,7 +44,10 @@ final case class CoalesceGroup(
 
   def isRebalance: Boolean = stages.exists(s => CoalesceGroups.rebalances(s.shuffle.shuffleOrigin))
 
-  /** For a person, and unique in a query: a subquery numbers its stages anew. */
+  /** Unique in a query: a subquery numbers its stages anew. */
+  def key: Seq[(Int, Option[Int])] = stages.map(s => (s.id, s.mapStats.map(_.shuffleId)))
+
+  /** The same for a person. */
   def name: String = {
     val shuffles = stages.map(_.mapStats.fold("empty")(_.shuffleId.toString)).mkString(", ")
     val word = if (reads.size == 1) "query stage" else "query stages"

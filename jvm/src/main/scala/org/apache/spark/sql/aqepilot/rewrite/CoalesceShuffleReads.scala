@@ -120,6 +120,7 @@ final private class StageDecision(session: Sessions.Classic, plan: SparkPlan, se
     val subject = Subject(
       group.name,
       s"coalescing-${factsIds.incrementAndGet()}",
+      id = Some(group.key),
       tables = Some(group.stages.flatMap(_.logicalLink).map(Tables.described).mkString(" ⋈ ")),
       sparkAnswer = Some(point.show(sparkAnswer(group))),
       sparkStrategy = Some(group.strategy)

@@ -1,33 +1,34 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.log.FateReader
+import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 
 import io.aqepilot.decision.Fate
-import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
+import io.aqepilot.log.AqePilotFate
 
 /** What became of the decisions on groups of shuffles, read off the final plan.
   *
-  * A group is found there by its name, in the plans of all stages, subqueries included. One that is gone belonged
+  * A group is found there by its shuffles, in the plans of all stages, subqueries included. One that is gone belonged
   * to a stage that was dropped, for an equal one was there already.
   */
 object CoalescingFates extends FateReader {
 
-  override def read(plan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
-    val applied = decisions.filter(d => d.applied && d.subject.isDefined)
+  override def read(plan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
+    val applied = decisions.filter(_.event.applied)
     if (applied.isEmpty) Nil
     else {
-      val found = stagePlans(plan).flatMap(CoalesceGroups.of).map(g => g.name -> g.strategy).toMap
+      val found =
+        stagePlans(plan).flatMap(CoalesceGroups.of).map(g => g.key -> g.strategy).toMap[Any, String]
       applied.map { d =>
-        val strategy = found.get(d.subject.get)
+        val strategy = d.id.flatMap(found.get)
         val fate = strategy match {
-          case None                                   => Fate.Superseded
-          case Some(s) if d.sparkStrategy.contains(s) => Fate.NoChange
-          case Some(_)                                => Fate.Adopted
+          case None                                         => Fate.Superseded
+          case Some(s) if d.event.sparkStrategy.contains(s) => Fate.NoChange
+          case Some(_)                                      => Fate.Adopted
         }
-        AqePilotFate(d.decisionId, fate.code, strategy)
+        AqePilotFate(d.event.decisionId, fate.code, strategy)
       }
     }
   }

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.aqepilot.FailOpen
-import org.apache.spark.sql.aqepilot.log.FateReader
+import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 
@@ -14,7 +14,7 @@ import io.aqepilot.decision.{
   ShufflePartitionsPoint,
   SkewJoinPoint
 }
-import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
+import io.aqepilot.log.AqePilotFate
 
 /** Each decision point's reader of fates. */
 object Fates extends FateReader {
@@ -30,17 +30,17 @@ object Fates extends FateReader {
       PartitionCoalescingPoint.name -> CoalescingFates
     )
 
-  override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] =
+  override def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] =
     readers.flatMap { case (point, reader) =>
-      val ofPoint = decisions.filter(_.point == point)
+      val ofPoint = decisions.filter(_.event.point == point)
       if (ofPoint.isEmpty) Nil
       else FailOpen("fates", Seq.empty[AqePilotFate])(reader.read(finalPlan, ofPoint))
     }
 
   override def claimed(
       finalPlan: SparkPlan,
-      decisions: Seq[AqePilotDecision]
-  ): Seq[AqePilotDecision] = {
+      decisions: Seq[Decided]
+  ): Seq[Decided] = {
     val all = nodes(finalPlan)
     val planned =
       all ++ all.collect { case a: AdaptiveSparkPlanExec => a.initialPlan }.flatMap(nodes)
@@ -48,7 +48,7 @@ object Fates extends FateReader {
     val shuffles = planned.flatMap(_.getTagValue(SetShufflePartitions.tag)).toSet
     val chains = planned.flatMap(OrderFates.mark(_).map(_._1)).toSet
     decisions.filter { d =>
-      d.joinId.exists(joins.contains) || ShuffleFates.id(d).exists(shuffles.contains) ||
+      d.event.joinId.exists(joins.contains) || ShuffleFates.id(d).exists(shuffles.contains) ||
       OrderFates.id(d).exists(chains.contains)
     }
   }

@@ -1,10 +1,10 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.log.FateReader
+import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
 import org.apache.spark.sql.execution.SparkPlan
 
 import io.aqepilot.decision.Fate
-import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
+import io.aqepilot.log.AqePilotFate
 
 /** What became of the decisions on joins, read off the final plan.
   *
@@ -14,8 +14,8 @@ import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
   */
 object JoinFates extends FateReader {
 
-  override def read(plan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
-    val applied = decisions.filter(d => d.applied && d.joinId.isDefined)
+  override def read(plan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
+    val applied = decisions.filter(d => d.event.applied && d.event.joinId.isDefined)
     if (applied.isEmpty) Nil
     else {
       val joins: Map[Long, (String, JoinState)] = nodes(plan).flatMap { p =>
@@ -26,20 +26,23 @@ object JoinFates extends FateReader {
       }.toMap
       val isLast = stands(decisions)
       applied.map { d =>
-        val found = joins.get(d.joinId.get)
+        val found = joins.get(d.event.joinId.get)
         val fate =
           if (!isLast(d)) Fate.Superseded
           else found.fold(Fate.Superseded) { case (strategy, state) => fateOf(d, strategy, state) }
-        AqePilotFate(d.decisionId, fate.code, found.map(_._1))
+        AqePilotFate(d.event.decisionId, fate.code, found.map(_._1))
       }
     }
   }
 
-  private def fateOf(d: AqePilotDecision, strategy: String, state: JoinState) = {
+  private def fateOf(d: Decided, strategy: String, state: JoinState) = {
     def satisfied(by: String) =
-      d.answer.exists(w => JoinStrategy.satisfies(by, w, d.side.contains("left")))
+      d.chosen.exists {
+        case word: String => JoinStrategy.satisfies(by, word, d.event.side.contains("left"))
+        case _            => false
+      }
     if (satisfied(strategy)) {
-      if (d.sparkStrategy.contains(strategy)) Fate.NoChange else Fate.Adopted
+      if (d.event.sparkStrategy.contains(strategy)) Fate.NoChange else Fate.Adopted
     } else if (state.planned.exists(satisfied)) Fate.RefusedByCost
     else Fate.NoChange
   }

@@ -36,7 +36,8 @@ private object JoinRecord {
         side = Some(side),
         tables = Some(tables(left, right)),
         sparkAnswer = of.sparkWord,
-        sparkStrategy = of.sparkStrategy
+        sparkStrategy = of.sparkStrategy,
+        chosen = word => Some(word.toString)
       )
       val outcome = lost.getOrElse((Reason.Applied, None))
       DecisionRecord.write(session, point, executionId, subject, of.asked, outcome)

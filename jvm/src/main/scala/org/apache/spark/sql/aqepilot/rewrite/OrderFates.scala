@@ -1,36 +1,40 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.log.FateReader
+import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
 
-import io.aqepilot.decision.{Fate, JoinReorderPoint}
-import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
+import io.aqepilot.decision.Fate
+import io.aqepilot.log.AqePilotFate
 
 /** What became of orders of joins: read off the final plan's joins, bottom up. */
 object OrderFates extends FateReader {
 
-  /** How the subjects of these decisions begin; the chain's id follows. */
-  val Subject = "join order "
+  /** Of the chain that a decision is about. */
+  final case class ChainId(id: Long)
 
-  override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
+  override def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
     val marks = nodes(finalPlan).flatMap(mark(_: SparkPlan)).distinct.groupBy(_._1)
-    decisions.filter(_.applied).map { d =>
-      val joined = id(d).flatMap(marks.get).map(_.map(_._2).reverse)
-      val asked =
-        d.answer.toSeq.flatMap(_.stripPrefix("[").stripSuffix("]").split(",")).map(_.toLong)
-      val ran = joined.map(ps => asked.filterNot(ps.contains) ++ ps).map(_.mkString("[", ",", "]"))
+    decisions.filter(_.event.applied).map { d =>
+      val asked = d.chosen.collect { case order: Seq[_] => order }.getOrElse(Nil)
+      val ran = id(d).flatMap(marks.get).map { joined =>
+        val positions = joined.map(_._2.toInt).reverse
+        asked.filterNot(positions.contains) ++ positions
+      }
       val fate =
-        if (d.answer == d.sparkAnswer) Fate.NoChange
-        else if (ran.isDefined && ran == d.answer) Fate.Adopted
+        if (asked == asked.indices) Fate.NoChange
+        else if (ran.contains(asked)) Fate.Adopted
         else Fate.Superseded
-      AqePilotFate(d.decisionId, fate.code, if (fate == Fate.NoChange) d.sparkStrategy else ran)
+      val strategy = ran.map(_.mkString("[", ",", "]"))
+      AqePilotFate(
+        d.event.decisionId,
+        fate.code,
+        if (fate == Fate.NoChange) d.event.sparkStrategy else strategy
+      )
     }
   }
 
-  def id(d: AqePilotDecision): Option[Long] =
-    if (d.point != JoinReorderPoint.name) None
-    else d.subject.filter(_.startsWith(Subject)).map(_.stripPrefix(Subject).toLong)
+  def id(d: Decided): Option[Long] = d.id.collect { case ChainId(id) => id }
 
   /** The chain that a physical join belongs to, and the relation that it joins. */
   def mark(plan: SparkPlan): Option[(Long, Long)] =

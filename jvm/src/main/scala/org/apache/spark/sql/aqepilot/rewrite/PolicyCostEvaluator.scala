@@ -120,7 +120,8 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
             s"cost-$id-$askings-$name",
             tables = tables,
             sparkAnswer = Some(SparkCosts.inShuffles(own).fold(own.toString)(_.toString)),
-            sparkStrategy = Some(CostFates.plan(sparkAdopts(c, own)))
+            sparkStrategy = Some(CostFates.plan(sparkAdopts(c, own))),
+            chosen = _ => compared.toOption.map(o => CostFates.Chosen(o <= 0, sparkAdopts(c, own)))
           )
           DecisionRecord.write(session, point, executionId, subject, asked, outcome(compared))
         }

@@ -217,11 +217,13 @@ object ReorderJoins extends Rule[LogicalPlan] {
     def subject = {
       val spark = chain.relations.indices.mkString("[", ",", "]")
       Subject(
-        s"${OrderFates.Subject}$id",
+        s"join order $id",
         s"order-$id",
+        id = Some(OrderFates.ChainId(id)),
         tables = Some(chain.relations.map(Tables.described).mkString(" ⋈ ")),
         sparkAnswer = Some(spark),
-        sparkStrategy = Some(spark)
+        sparkStrategy = Some(spark),
+        chosen = order => Some(order.asInstanceOf[ArrayData].toIntArray().toSeq)
       )
     }
     val outcome = if (fault.isEmpty) Reason.Applied else Reason.InvalidRewrite

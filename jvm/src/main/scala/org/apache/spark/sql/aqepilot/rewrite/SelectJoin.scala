@@ -229,7 +229,8 @@ object SelectJoin extends SparkStrategy {
         joinId = Some(state.id),
         tables = Some(tables(join)),
         sparkAnswer = of.spark.map(s => point.show(s.row)),
-        sparkStrategy = of.sparkStrategy
+        sparkStrategy = of.sparkStrategy,
+        chosen = answer => Some(Selection.of(answer.asInstanceOf[InternalRow]))
       )
       val executionId = QueryFacts.executionId(session.sparkContext)
       DecisionRecord.write(session, point, executionId, subject, of.asked, outcome)

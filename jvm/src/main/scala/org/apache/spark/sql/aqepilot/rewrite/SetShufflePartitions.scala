@@ -165,8 +165,9 @@ object SetShufflePartitions extends Rule[SparkPlan] {
       answers.byKey.put(key, asked)
       def record(outcome: (Reason, Option[String])): Unit = FailOpen("record", ()) {
         val subject = Subject(
-          s"${ShuffleFates.Subject}${asked.id}",
+          s"shuffle ${asked.id}",
           s"shuffle-${asked.id}",
+          id = Some(ShuffleFates.ShuffleId(asked.id)),
           tables = Some(ShuffleGroupFacts.tables(group)),
           sparkAnswer = Some(group.number.toString),
           sparkStrategy = Some(ShuffleFates.strategy(group.number))

@@ -1,11 +1,11 @@
 package org.apache.spark.sql.aqepilot.rewrite
 
-import org.apache.spark.sql.aqepilot.log.FateReader
+import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 
 import io.aqepilot.decision.Fate
-import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
+import io.aqepilot.log.AqePilotFate
 
 /** What became of the decisions at `skew_join`, read off the reads of the joins in the final plan.
   *
@@ -14,8 +14,8 @@ import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
   */
 object SkewFates extends FateReader {
 
-  override def read(plan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = {
-    val applied = decisions.filter(d => d.applied && d.joinId.isDefined)
+  override def read(plan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
+    val applied = decisions.filter(d => d.event.applied && d.event.joinId.isDefined)
     if (applied.isEmpty) Nil
     else {
       val joins = nodes(plan)
@@ -24,7 +24,7 @@ object SkewFates extends FateReader {
         .toMap
       val isLast = stands(decisions)
       applied.map { d =>
-        val found = joins.get(d.joinId.get)
+        val found = joins.get(d.event.joinId.get)
         val fate = if (isLast(d)) found.fold(Fate.Superseded) { case (join, state) =>
           fateOf(SkewLayout.of(join), state.skew)
         }
@@ -32,7 +32,7 @@ object SkewFates extends FateReader {
         val strategy = found.map { case (join, _) =>
           SkewLayout.of(join).text(JoinStrategy.of(join).getOrElse(join.nodeName))
         }
-        AqePilotFate(d.decisionId, fate.code, strategy)
+        AqePilotFate(d.event.decisionId, fate.code, strategy)
       }
     }
   }
