@@ -5,13 +5,21 @@ import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import com.codahale.metrics.MetricRegistry
-import io.aqepilot.log._
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
+
+import io.aqepilot.log.{
+  AqePilotControl,
+  AqePilotDecision,
+  AqePilotExperiment,
+  AqePilotFate,
+  AqePilotPolicyLoaded,
+  AqePilotQueryClosed
+}
 
 class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   private var spark: SparkSession = _

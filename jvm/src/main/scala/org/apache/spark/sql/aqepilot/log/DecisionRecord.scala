@@ -2,11 +2,12 @@ package org.apache.spark.sql.aqepilot.log
 
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.spark.sql.aqepilot.{Asked, FailOpen, Health, Mode, PolicyAnswer, Sessions}
-import org.apache.spark.sql.aqepilot.facts.QueryFacts
+import org.apache.spark.sql.aqepilot.decision.{Asked, Health, Owners, PolicyAnswer, QueryFacts}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
+import org.apache.spark.sql.aqepilot.settings.Mode
 
-import io.aqepilot.decision.{DecisionPoint, FactsRow, Reason, Verdict}
 import io.aqepilot.log.{AqePilotDecision, EventSchema}
+import io.aqepilot.terms.{DecisionPoint, FactsRow, Reason, Verdict}
 
 /** What a decision is about.
   *

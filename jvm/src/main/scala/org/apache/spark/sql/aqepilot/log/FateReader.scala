@@ -1,10 +1,11 @@
 package org.apache.spark.sql.aqepilot.log
 
-import io.aqepilot.log.AqePilotFate
-import org.apache.spark.sql.aqepilot.Mode
+import org.apache.spark.sql.aqepilot.settings.Mode
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+
+import io.aqepilot.log.AqePilotFate
 
 /** Says what became of decisions, from the plan that was executed in the end. */
 trait FateReader extends AdaptiveSparkPlanHelper {

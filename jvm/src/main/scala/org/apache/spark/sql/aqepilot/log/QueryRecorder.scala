@@ -7,12 +7,11 @@ import scala.annotation.tailrec
 import scala.collection.mutable
 import scala.util.Try
 
-import io.aqepilot.decision.RunIdentity
-import io.aqepilot.log._
 import org.apache.spark.{Success, TaskCommitDenied, TaskKilled}
 import org.apache.spark.scheduler._
-import org.apache.spark.sql.aqepilot.FailOpen
 import org.apache.spark.sql.aqepilot.control.Control
+import org.apache.spark.sql.aqepilot.decision.Owners
+import org.apache.spark.sql.aqepilot.doors.FailOpen
 import org.apache.spark.sql.aqepilot.experiment.Assigned
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{
@@ -20,6 +19,10 @@ import org.apache.spark.sql.execution.ui.{
   SparkListenerSQLExecutionStart
 }
 import org.apache.spark.sql.internal.SQLConf
+
+import io.aqepilot.fingerprint.Fingerprint
+import io.aqepilot.log.{AqePilotFate, AqePilotQueryClosed, EventSchema}
+import io.aqepilot.terms.RunIdentity
 
 /** Follows each SQL execution to its end; if there were decisions in it, or it is of an experiment, has the
   * decisions' fates read and posts how it went. What is known of an execution goes with its end; if that never comes, when
