@@ -17,7 +17,7 @@ def get(spark: SparkSession, name: str) -> Any:
 
     Args:
         spark: A classic session.
-        name: ``org.apache.spark.sql.aqepilot.PolicySet``, say.
+        name: ``org.apache.spark.sql.aqepilot.decision.PolicySet``, say.
     """
     jvm: Any = spark._jvm
     return getattr(reduce(getattr, f"{name}$".split("."), jvm), "MODULE$")

@@ -312,7 +312,7 @@ print("reasons", sorted(policies.reasons(spark)))
     ("missing", "says", "reasons"),
     [
         # Found when the rule is made: nobody is asked.
-        ("org/apache/spark/sql/aqepilot/facts/JoinFacts.class", "dynamic_join_selection", []),
+        ("org/apache/spark/sql/aqepilot/plans/JoinFacts.class", "dynamic_join_selection", []),
         ("io/aqepilot/policy/PolicyCompiler$.class", "planned joins", ["INTERNAL_ERROR"]),
     ],
 )
@@ -366,13 +366,13 @@ for mode in ("off", "enforce"):
 print(*sorted(p.name for p in policies.status(spark, "point") if p.value == "off"))
 """
 NEEDED = {
-    "skew_join": "facts/SkewFacts",
-    "shuffle_partitions": "facts/ShuffleGroupFacts",
-    "partition_coalescing": "rewrite/RedoneReads",
-    "dynamic_join_selection": "facts/JoinFacts",
-    "cost_evaluation": "facts/CostFacts",
-    "join_selection": "facts/SelectionFacts",
-    "join_reorder": "facts/ChainFacts",
+    "skew_join": "points/skew_join/SkewFacts",
+    "shuffle_partitions": "points/shuffle_partitions/ShuffleGroupFacts",
+    "partition_coalescing": "points/partition_coalescing/RedoneReads",
+    "dynamic_join_selection": "plans/JoinFacts",
+    "cost_evaluation": "points/cost_evaluation/CostFacts",
+    "join_selection": "points/join_selection/SelectionFacts",
+    "join_reorder": "points/join_reorder/ChainFacts",
 }
 
 

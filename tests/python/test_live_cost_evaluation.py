@@ -237,7 +237,7 @@ def test_a_forced_skew_join_comes_before_all_costs(
         plan = df._jdf.queryExecution().executedPlan().executedPlan()
         while plan.getClass().getSimpleName() != "SortMergeJoinExec":
             plan = plan.children().head()
-        states = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.rewrite.JoinState")
+        states = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.plans.JoinState")
         states.of(plan).get().force()
         after = executed(df)
         assert [j.skewed for j in after.joins] == [True]
@@ -256,10 +256,10 @@ def test_re_plans_that_spark_finds_dearer_are_adopted_64_times(
         df._jdf.queryExecution().sparkPlan()
         for df in (spark.range(9), spark.range(9).repartition(3))
     )
-    name = "org.apache.spark.sql.aqepilot.rewrite.PolicyCostEvaluator"
+    name = "org.apache.spark.sql.aqepilot.points.cost_evaluation.PolicyCostEvaluator"
     assert scala_objects.get(spark, name).MaxOverruled() == 64
-    rewrite: Any = spark._jvm.org.apache.spark.sql.aqepilot.rewrite
-    evaluator = rewrite.PolicyCostEvaluator(spark._jsc.sc().conf())
+    point: Any = spark._jvm.org.apache.spark.sql.aqepilot.points.cost_evaluation
+    evaluator = point.PolicyCostEvaluator(spark._jsc.sc().conf())
 
     def adopted(i: int, current: Any, candidate: Any) -> bool:
         spark.conf.set("spark.sql.shuffle.partitions", i + 1)  # a fact, so that it is asked anew

@@ -270,13 +270,13 @@ print("reasons", sorted(policies.reasons(spark)))
 """
 
 
-@pytest.mark.parametrize("missing", ["rewrite/RedoneReads", "rewrite/CoalesceShuffleReads$"])
+@pytest.mark.parametrize("missing", ["RedoneReads", "CoalesceShuffleReads$"])
 def test_a_fault_of_ours_leaves_sparks_plan(
     spark_submit: Any, spark_jar: Path, tmp_path: Path, missing: str
 ) -> None:
     """As on a vendor's Spark that lacks what we need."""
     jar = tmp_path / spark_jar.name
-    gone = f"org/apache/spark/sql/aqepilot/{missing}.class"
+    gone = f"org/apache/spark/sql/aqepilot/points/partition_coalescing/{missing}.class"
     with zipfile.ZipFile(spark_jar) as whole, zipfile.ZipFile(jar, "w") as broken:
         assert gone in whole.namelist()
         for name in whole.namelist():
@@ -292,5 +292,5 @@ def test_a_fault_of_ours_leaves_sparks_plan(
     assert run.returncode == 0, run.stdout + run.stderr
     assert "off rows: 100 tasks: [1]" in run.stdout
     assert "enforce rows: 100 tasks: [1]" in run.stdout
-    assert ("reasons ['INTERNAL_ERROR']" in run.stdout) == (missing == "rewrite/RedoneReads")
+    assert ("reasons ['INTERNAL_ERROR']" in run.stdout) == (missing == "RedoneReads")
     assert "failed and was left to Spark (INTERNAL_ERROR)" in run.stderr

@@ -12,8 +12,8 @@ CALLS = (
     "{}('org.apache.spark.sql.aqepilot.python.SessionFunctions{}', 'allow', "
     "'{text}', '{path}', '{python}')",
     "{}('org.apache.spark.sql.aqepilot.python.WorkerProcess{}', 'start', '{python}', '{path}', 1L)",
-    "{}('org.apache.spark.sql.aqepilot.AqePilotConf{}', 'register')",
-    "{}('org.apache.spark.sql.aqepilot.rewrite.JoinState{}', 'anyOverridden_$eq', true)",
+    "{}('org.apache.spark.sql.aqepilot.settings.AqePilotConf{}', 'register')",
+    "{}('org.apache.spark.sql.aqepilot.plans.JoinState{}', 'anyOverridden_$eq', true)",
 )
 
 

@@ -19,7 +19,8 @@ FROM_SQL = re.compile(
     r"\(([ZBSIJFD]|Ljava/lang/(Boolean|Byte|Short|Integer|Long|Float|Double|String);)*\).*"
 )
 # Those that another class of ours needs to be public; each only puts a text together.
-HARMLESS = {"io.aqepilot.decision.SkewLegality$.io$aqepilot$decision$SkewLegality$$cannot$1"}
+_LEGALITY = "io.aqepilot.points.skew_join.SkewLegality$"
+HARMLESS = {f"{_LEGALITY}.{_LEGALITY.replace('.', '$')}$cannot$1"}
 FOLDER = Path(jars.__file__).parent / "jars"
 
 

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.{DataType, StringType}
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.aqepilot.decision.Reason
+import io.aqepilot.terms.Reason
 
 class BreakerSuite extends AnyFunSuite {
 

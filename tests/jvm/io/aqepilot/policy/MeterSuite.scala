@@ -2,7 +2,7 @@ package io.aqepilot.policy
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.aqepilot.decision.Reason
+import io.aqepilot.terms.Reason
 
 /** What a text costs is bounded: each of these would run for seconds to centuries, or fill the driver. */
 class MeterSuite extends AnyFunSuite with SampleFacts {

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.{ArrayType, DoubleType, IntegerType, StructType}
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.aqepilot.decision.JoinSelectionPoint
+import io.aqepilot.points.join_selection.JoinSelectionPoint
 
 /** Answers of several fields, of which a policy names some. */
 class StructAnswerSuite extends AnyFunSuite with SampleFacts {

@@ -1,35 +1,36 @@
 package io.aqepilot
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
-import org.apache.spark.sql.aqepilot.{AqePilotAnswer, FailOpen, Health, SqlFunctions, Start}
-import org.apache.spark.sql.aqepilot.Registered.at
-import org.apache.spark.sql.aqepilot.rewrite.{
+import org.apache.spark.sql.aqepilot.{AqePilotAnswer, SqlFunctions, Start}
+import org.apache.spark.sql.aqepilot.decision.Health
+import org.apache.spark.sql.aqepilot.decision.Registered.at
+import org.apache.spark.sql.aqepilot.doors.FailOpen
+import org.apache.spark.sql.aqepilot.plans.{
   FinalStage,
   JoinIdentity,
-  KeepSortMerge,
   MatchingReads,
-  PlannedJoins,
-  ReorderJoins,
-  RequiredDistribution,
-  SelectJoin,
-  SelectJoinDynamically,
-  SetShufflePartitions,
-  SplitSkewedJoins,
-  StageRule
+  RequiredDistribution
 }
+import org.apache.spark.sql.aqepilot.points.dynamic_join_selection.{
+  PlannedJoins,
+  SelectJoinDynamically
+}
+import org.apache.spark.sql.aqepilot.points.join_reorder.ReorderJoins
+import org.apache.spark.sql.aqepilot.points.join_selection.{KeepSortMerge, SelectJoin}
+import org.apache.spark.sql.aqepilot.points.partition_coalescing.StageRule
+import org.apache.spark.sql.aqepilot.points.shuffle_partitions.SetShufflePartitions
+import org.apache.spark.sql.aqepilot.points.skew_join.SplitSkewedJoins
 
 import org.slf4j.LoggerFactory
 
-import io.aqepilot.decision.{
-  DynamicJoinSelectionPoint,
-  JoinReorderPoint,
-  JoinSelectionPoint,
-  Need,
-  PartitionCoalescingPoint,
-  ShufflePartitionsPoint,
-  SkewJoinPoint
-}
+import io.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
+import io.aqepilot.points.join_reorder.JoinReorderPoint
+import io.aqepilot.points.join_selection.JoinSelectionPoint
+import io.aqepilot.points.partition_coalescing.PartitionCoalescingPoint
+import io.aqepilot.points.shuffle_partitions.ShufflePartitionsPoint
+import io.aqepilot.points.skew_join.SkewJoinPoint
 import io.aqepilot.policy.{AqePilotBytes, ScalarFunction}
+import io.aqepilot.terms.Need
 
 /** The Spark SQL extension: `spark.sql.extensions=io.aqepilot.AqePilotExtension`.
   *

@@ -1,12 +1,16 @@
 package io.aqepilot
 
-import org.apache.spark.sql.aqepilot.{AqePilotAnswer, AqePilotConf, Health, SqlFunctions}
+import org.apache.spark.sql.aqepilot.{AqePilotAnswer, SqlFunctions}
 import org.apache.spark.sql.aqepilot.control.ControlRule
+import org.apache.spark.sql.aqepilot.decision.Health
+import org.apache.spark.sql.aqepilot.settings.AqePilotConf
 import org.apache.spark.sql.types.StructType
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
-import io.aqepilot.decision.{
+
+import io.aqepilot.policy.AqePilotBytes
+import io.aqepilot.terms.{
   DecisionPoint,
   DecisionPoints,
   Experiment,
@@ -15,7 +19,6 @@ import io.aqepilot.decision.{
   Reason,
   RunIdentity
 }
-import io.aqepilot.policy.AqePilotBytes
 
 /** All names that a user may meet, with their meanings, as JSON: `python/aqepilot/catalog.json` is its output,
   * from which the command line and the docs are made.

@@ -3,7 +3,7 @@ package io.aqepilot.policy
 import scala.util.control.NonFatal
 
 import org.apache.spark.network.util.JavaUtils
-import org.apache.spark.sql.aqepilot.policy.Refusal
+import org.apache.spark.sql.aqepilot.doors.Refusal
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.types.StringType
 

@@ -3,7 +3,7 @@ package io.aqepilot.policy
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
-import io.aqepilot.decision.Reason
+import io.aqepilot.terms.Reason
 
 /** A policy that is left alone for a while after it has cost too much several times in a row. */
 final class BoundedPolicy(policy: CompiledPolicy, breaker: Breaker) extends CompiledPolicy {

@@ -14,12 +14,12 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.types.DataType
 
-import io.aqepilot.decision.Reason
+import io.aqepilot.terms.Reason
 
 /** A fact could not be computed: a fault of ours, not of the policy that reads it. */
 final class FactFault(cause: Throwable) extends RuntimeException(cause)
 
-private object FactFault {
+private[aqepilot] object FactFault {
 
   /** Spark's expressions wrap what is thrown below them. */
   def in(e: Throwable): Option[FactFault] =

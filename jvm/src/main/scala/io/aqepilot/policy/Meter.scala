@@ -4,7 +4,7 @@ import java.lang.management.ManagementFactory
 
 import scala.util.control.NoStackTrace
 
-import io.aqepilot.decision.Reason
+import io.aqepilot.terms.Reason
 
 /** What an ask may still cost on this thread: processor time, so that a busy machine takes nothing from it. */
 object AskBudget {

@@ -17,7 +17,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.types.{DataType, StructType}
 
-import io.aqepilot.decision.DecisionPoint
+import io.aqepilot.terms.DecisionPoint
 
 /** SQL text -> parsed -> checked -> analysed -> optimised -> bound, once per (text, facts, type).
   *

@@ -1,6 +1,6 @@
 package io.aqepilot.policy
 
-import io.aqepilot.decision.Reason
+import io.aqepilot.terms.Reason
 
 /** Why and where a policy text is refused.
   *

@@ -16,7 +16,7 @@ import org.apache.spark.sql.catalyst.trees.{CurrentOrigin, TreeNodeTag}
 import org.apache.spark.sql.types.{DataType, StringType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.aqepilot.decision.CommonFacts
+import io.aqepilot.terms.{CommonFacts, NearestNames}
 
 /** Lets a policy name only the fields that it decides: `named_struct('skew_factor', 3.0, 'force', true)` where
   * an answer is expected becomes the whole struct, other fields null, so that the branches of a CASE need not

@@ -22,6 +22,8 @@ import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
+import io.aqepilot.terms.NearestNames
+
 /** Checks a parsed, not yet analysed text: here every name still has its place in the text.
   *
   * Allowed are the functions of [[allowedGroups]] but those of [[memoryFunctions]], which make big

@@ -7,16 +7,17 @@ import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.SparkContext
-import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.aqepilot.control.Control
-import org.apache.spark.sql.aqepilot.log.DecisionLog
-
-import io.aqepilot.AqePilotExtension
 import org.apache.logging.log4j.LogManager
 import org.apache.logging.log4j.core.{LogEvent, Logger}
 import org.apache.logging.log4j.core.appender.AbstractAppender
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.aqepilot.control.Control
+import org.apache.spark.sql.aqepilot.decision.Runs
+import org.apache.spark.sql.aqepilot.log.DecisionLog
 import org.scalatest.funsuite.AnyFunSuite
+
+import io.aqepilot.AqePilotExtension
 
 /** One JVM may have one SparkContext after the other: what belongs to one ends with it. */
 class ApplicationStateSuite extends AnyFunSuite {

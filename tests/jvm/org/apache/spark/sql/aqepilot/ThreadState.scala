@@ -18,7 +18,7 @@ object ThreadState {
   private val javas = Seq("java.", "jdk.", "sun.", "com.fasterxml.", "org.apache.logging.")
 
   /** The distribution that the user wants is kept from hook to hook of one planning. */
-  private val ours = "org.apache.spark.sql.aqepilot.rewrite.RequiredDistribution"
+  private val ours = "org.apache.spark.sql.aqepilot.plans.RequiredDistribution"
 
   /** Runs a hook where the thread has a user's place, and tells what is another than before. */
   def changes(hook: => Any): Seq[String] = CurrentOrigin.withOrigin(users) {

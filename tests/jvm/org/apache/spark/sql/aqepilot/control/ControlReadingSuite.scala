@@ -8,10 +8,11 @@ import java.util.concurrent.atomic.{AtomicInteger, AtomicReference}
 
 import org.apache.hadoop.fs.{FSDataInputStream, Path, RawLocalFileSystem}
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.aqepilot.Mode
+import org.apache.spark.sql.aqepilot.settings.Mode
+
+import org.scalatest.funsuite.AnyFunSuite
 
 import io.aqepilot.AqePilotExtension
-import org.scalatest.funsuite.AnyFunSuite
 
 /** A file system that does not answer while the latch is closed. */
 class HangingFileSystem extends RawLocalFileSystem {

@@ -3,11 +3,15 @@ package org.apache.spark.sql.aqepilot.control
 import java.io.FileNotFoundException
 import java.util.concurrent.CountDownLatch
 
-import org.apache.spark.sql.aqepilot.{Mode, NamedPolicy, PolicySet}
+import org.apache.spark.sql.aqepilot.decision.{NamedPolicy, PolicySet}
+import org.apache.spark.sql.aqepilot.settings.Mode
 
-import io.aqepilot.decision.{DecisionPoint, JoinSelectionPoint, SkewJoinPoint}
-import io.aqepilot.policy.PolicyCompiler
 import org.scalatest.funsuite.AnyFunSuite
+
+import io.aqepilot.points.join_selection.JoinSelectionPoint
+import io.aqepilot.points.skew_join.SkewJoinPoint
+import io.aqepilot.policy.PolicyCompiler
+import io.aqepilot.terms.DecisionPoint
 
 class ControlSuite extends AnyFunSuite {
 

@@ -2,13 +2,16 @@ package org.apache.spark.sql.aqepilot.experiment
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.aqepilot.PolicySet
+import org.apache.spark.sql.aqepilot.decision.PolicySet
+import org.apache.spark.sql.aqepilot.settings.StoppingRules
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.aqepilot.decision.{Arm, DynamicJoinSelectionPoint, Experiment, Found, RunIdentity}
-import io.aqepilot.log.AqePilotExperiment
 import org.scalatest.funsuite.AnyFunSuite
+
+import io.aqepilot.log.AqePilotExperiment
+import io.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
+import io.aqepilot.terms.{Arm, Experiment, Found, RunIdentity}
 
 /** Which units are exposed, and what ends an arm: neither may depend on the arm that a unit drew. */
 class RunningSuite extends AnyFunSuite {

@@ -5,13 +5,21 @@ import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import com.codahale.metrics.MetricRegistry
-import io.aqepilot.log._
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
+
+import io.aqepilot.log.{
+  AqePilotControl,
+  AqePilotDecision,
+  AqePilotExperiment,
+  AqePilotFate,
+  AqePilotPolicyLoaded,
+  AqePilotQueryClosed
+}
 
 class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   private var spark: SparkSession = _
@@ -66,7 +74,7 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   implicit private class Deciding(log: DecisionLog) {
     def decide(e: AqePilotDecision, facts: String = "{}"): Unit =
-      log.decided(Seq(e), (_, _) => Some(facts))
+      log.decided(Seq(Decided(e)), (_, _) => Some(facts))
   }
 
   private def events[T <: SparkListenerEvent](kind: Class[T]): Seq[T] = {
@@ -96,9 +104,9 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   test("a query with decisions is closed with its fates, its work and its time") {
     val log = start()
-    DecisionLog.readFatesWith { (plan: SparkPlan, decisions: Seq[AqePilotDecision]) =>
-      assert(plan.toString.contains("isFinalPlan=true") && decisions.forall(_.facts.isEmpty))
-      decisions.map(d => AqePilotFate(d.decisionId, "adopted", Some("SortMergeJoin")))
+    DecisionLog.readFatesWith { (plan: SparkPlan, decisions: Seq[Decided]) =>
+      assert(plan.toString.contains("isFinalPlan=true") && decisions.forall(_.event.facts.isEmpty))
+      decisions.map(d => AqePilotFate(d.event.decisionId, "adopted", Some("SortMergeJoin")))
     }
     decidingAtPlanning(log)(shuffled().collect())
     val query = closed
@@ -117,7 +125,7 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     val log = start()
     DecisionLog.readFatesWith { (_, decisions) =>
       Thread.sleep(300)
-      decisions.map(d => AqePilotFate(d.decisionId, "adopted", None))
+      decisions.map(d => AqePilotFate(d.event.decisionId, "adopted", None))
     }
     decidingAtPlanning(log)(shuffled().collect())
     val live = log.decisions(Some("s"))
@@ -133,7 +141,9 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   test("a query that fails is closed with its error, its failed tasks and no fates") {
     val log = start("spark.sql.redaction.string.regex" -> "secret[0-9]+")
-    DecisionLog.readFatesWith((_, ds) => ds.map(d => AqePilotFate(d.decisionId, "adopted", None)))
+    DecisionLog.readFatesWith((_, ds) =>
+      ds.map(d => AqePilotFate(d.event.decisionId, "adopted", None))
+    )
     spark.udf.register("boom", (_: Long) => { sys.error("secret123"); 1L })
     decidingAtPlanning(log) {
       intercept[Exception](
@@ -161,7 +171,10 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     val written = new AtomicInteger
     for (execution <- Seq(Some(1L), Some(2L), None); i <- 1 to 3) {
       val decision = this.decision(i, execution).copy(factsId = "same")
-      log.decided(Seq(decision), { (_, _) => written.incrementAndGet(); Some("{\"a\":1}") })
+      log.decided(
+        Seq(Decided(decision)),
+        { (_, _) => written.incrementAndGet(); Some("{\"a\":1}") }
+      )
     }
     assert(decided.map(_.facts.isDefined) == Seq.fill(3)(Seq(true, false, false)).flatten)
     assert(log.decisions(None).forall(_._1.facts.contains("{\"a\":1}")))
@@ -184,6 +197,16 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     val posted = decided.mkString + events(classOf[AqePilotPolicyLoaded]).mkString
     assert(!posted.contains("secret") && posted.contains("*********(redacted)"))
     assert(!log.decisions(None).mkString.contains("secret"))
+  }
+
+  test("fates are read from decisions as they were made, whatever texts are redacted") {
+    val log = start("spark.sql.redaction.string.regex" -> "[A-Z_]+")
+    val read = new ConcurrentLinkedQueue[Decided]
+    DecisionLog.readFatesWith { (_, decisions) => decisions.foreach(read.add); Nil }
+    decidingAtPlanning(log)(shuffled().collect())
+    assert(decided.nonEmpty && decided.forall(!_.answer.get.contains("SHUFFLE")))
+    assert(read.size == decided.size)
+    read.forEach(d => assert(d.event.answer.contains("SHUFFLE_HASH")))
   }
 
   test("a policy whose key or text matches Spark's pattern of secret settings is hidden") {

@@ -1,9 +1,16 @@
 package org.apache.spark.sql.aqepilot.log
 
-import io.aqepilot.log._
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.util.JsonProtocol
 import org.scalatest.funsuite.AnyFunSuite
+
+import io.aqepilot.log.{
+  AqePilotControl,
+  AqePilotDecision,
+  AqePilotFate,
+  AqePilotPolicyLoaded,
+  AqePilotQueryClosed
+}
 
 /** The events as Spark's event log and history server write and read them. */
 class EventsSuite extends AnyFunSuite {

@@ -11,12 +11,13 @@ import org.apache.spark.sql.aqepilot.python.SessionFunctions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
-import org.apache.spark.sql.execution.adaptive.{AqePilotCostEvaluator, Cost, CostEvaluator}
+import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
+import org.apache.spark.sql.execution.adaptive.AqePilotCostEvaluator
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.aqepilot.AqePilotExtension
-import io.aqepilot.decision.DecisionPoints
+import io.aqepilot.terms.DecisionPoints
 
 /** Each hook leaves its thread, a user's or Spark's, as it was. */
 class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {

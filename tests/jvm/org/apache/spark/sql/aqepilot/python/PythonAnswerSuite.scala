@@ -6,7 +6,8 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.aqepilot.decision.{JoinSelectionPoint, SkewJoinPoint}
+import io.aqepilot.points.join_selection.JoinSelectionPoint
+import io.aqepilot.points.skew_join.SkewJoinPoint
 
 class PythonAnswerSuite extends AnyFunSuite {
 

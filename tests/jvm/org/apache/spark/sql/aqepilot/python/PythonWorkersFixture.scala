@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.aqepilot.decision.DynamicJoinSelectionPoint
+import io.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
 import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure, PolicyError}
 
 /** Real processes of the `python3` on the path, and functions that they load. */

@@ -10,7 +10,7 @@ import org.apache.spark.sql.types._
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.aqepilot.decision.HashTable
+import io.aqepilot.terms.HashTable
 
 /** Against Spark's own hash relations: the least memory in which one is built. */
 class HashTableSuite extends AnyFunSuite with BeforeAndAfterAll {

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot
 
-import org.apache.spark.sql.aqepilot.policy.Refusal
+import org.apache.spark.sql.aqepilot.doors.Refusal
 import org.apache.spark.sql.aqepilot.python.PythonText
 import org.apache.spark.sql.catalyst.expressions.{
   BoundReference,
@@ -13,8 +13,8 @@ import org.apache.spark.sql.catalyst.expressions.{
 }
 import org.apache.spark.sql.types.{BooleanType, DataType, StringType, StructType}
 
-import io.aqepilot.decision.DecisionPoints
 import io.aqepilot.policy.{PolicyCompiler, ScalarFunction}
+import io.aqepilot.terms.DecisionPoints
 
 /** The SQL function `aqepilot_answer(point, text, facts)`: what a policy's text answers to each row of facts.
   *

@@ -1,11 +1,13 @@
 package org.apache.spark.sql.aqepilot
 
+import org.apache.spark.sql.aqepilot.decision.{Guardrails, PolicyTexts}
+import org.apache.spark.sql.aqepilot.doors.Sessions
 import org.apache.spark.sql.aqepilot.python.Caller
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{JsonToStructs, Literal}
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{DecisionPoint, DecisionPoints, FactsRow, Guards, Reason, Verdict}
+import io.aqepilot.terms.{DecisionPoint, DecisionPoints, FactsRow, Guards, Reason, Verdict}
 
 /** Decides on facts that somebody wrote down instead of on a running query. */
 object Rehearsal {

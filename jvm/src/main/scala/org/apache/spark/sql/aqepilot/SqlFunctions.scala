@@ -1,7 +1,10 @@
 package org.apache.spark.sql.aqepilot
 
+import org.apache.spark.sql.aqepilot.decision.{Health, PolicyTexts}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
 import org.apache.spark.sql.aqepilot.log.DecisionLog
 import org.apache.spark.sql.aqepilot.python.Caller
+import org.apache.spark.sql.aqepilot.settings.AqePilotConf
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{
   AttributeReference,
@@ -16,8 +19,8 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.aqepilot.decision._
-import io.aqepilot.policy.{NearestNames, PolicyCompiler, PolicyError}
+import io.aqepilot.policy.{PolicyCompiler, PolicyError}
+import io.aqepilot.terms.{DecisionPoints, NearestNames, Problem}
 
 /** The table functions through which PySpark, SQL, JDBC and Spark Connect ask what goes on.
   *

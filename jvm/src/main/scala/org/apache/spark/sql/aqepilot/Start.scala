@@ -2,11 +2,14 @@ package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.sql.aqepilot.control.Control
-import org.apache.spark.sql.aqepilot.experiment.{Definition, Experiments}
+import org.apache.spark.sql.aqepilot.decision.{Health, PolicySet, Runs}
+import org.apache.spark.sql.aqepilot.doors.FailOpen
+import org.apache.spark.sql.aqepilot.experiment.Experiments
 import org.apache.spark.sql.aqepilot.log.{DecisionLog, PolicyNews}
-import org.apache.spark.sql.aqepilot.rewrite.{CostEvaluatorInstall, Fates}
+import org.apache.spark.sql.aqepilot.points.cost_evaluation.CostEvaluatorInstall
+import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf}
 
-import io.aqepilot.decision.CostEvaluationPoint
+import io.aqepilot.points.cost_evaluation.CostEvaluationPoint
 
 /** What happens once, when the extension is applied to a new session. */
 object Start {
@@ -18,6 +21,7 @@ object Start {
     */
   def apply(registrations: => Unit): Unit = {
     // Each by itself: what a vendor's Spark lacks for one may be there for the others.
+    FailOpen("faults", ())(DecisionLog.begin())
     FailOpen("settings", ())(AqePilotConf.register())
     FailOpen("start", ())(registrations)
     FailOpen("fates", ())(if (Health.isRightJar) DecisionLog.readFatesWith(Fates))
@@ -45,7 +49,7 @@ object Start {
   private def submittedProblems(sc: SparkContext): Seq[String] = {
     val submitted = sc.getConf.getAll.toMap
     val names = submitted.get(AqePilotConf.Policies.key).toSeq.flatMap(AqePilotConf.splitNames) ++
-      Definition.policiesOf(submitted.get(Definition.Arms.key))
+      ExperimentConf.policiesOf(submitted.get(ExperimentConf.Arms.key))
     val set =
       if (names.isEmpty) PolicySet.empty
       else PolicySet.submitted(names, submitted.get, Runs.limit(sc))

@@ -2,14 +2,18 @@ package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.control.Control
-import org.apache.spark.sql.aqepilot.experiment.{Definition, Experiments, Running}
+import org.apache.spark.sql.aqepilot.decision.{Guardrails, Health, NamedPolicy, PolicySet, Runs}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
+import org.apache.spark.sql.aqepilot.experiment.{Experiments, Running}
 import org.apache.spark.sql.aqepilot.log.{DecisionLog, Shown}
+import org.apache.spark.sql.aqepilot.points.cost_evaluation.CostEvaluatorInstall
 import org.apache.spark.sql.aqepilot.python.{PythonOwner, PythonPolicy, PythonWorkers}
-import org.apache.spark.sql.aqepilot.rewrite.CostEvaluatorInstall
+import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf, Mode}
 import org.apache.spark.sql.internal.SQLConf
 
 import com.fasterxml.jackson.databind.ObjectMapper
-import io.aqepilot.decision._
+
+import io.aqepilot.terms.{DecisionPoint, DecisionPoints, Problem, Reason}
 
 /** What `aqepilot_status()` shows, to every session: Spark's redaction goes over all that somebody wrote. */
 private[aqepilot] object Status {
@@ -123,7 +127,7 @@ private[aqepilot] object Status {
       row(
         "experiment",
         "name",
-        AqePilotConf.getSubmitted(Definition.Name).orNull,
+        AqePilotConf.getSubmitted(ExperimentConf.Name).orNull,
         if (of.definition.experiment.isEmpty) "it does not run" else null
       ),
       row(

@@ -7,21 +7,14 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.{
-  AqePilotConf,
-  FailOpen,
-  Mode,
-  PerApplication,
-  PolicySet,
-  Runs,
-  Sessions
-}
-import org.apache.spark.sql.aqepilot.log.DecisionLog
+import org.apache.spark.sql.aqepilot.decision.{Notes, PolicySet, Runs}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, PerApplication, Sessions}
+import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Mode}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.ThreadUtils
 
-import io.aqepilot.decision.Problem
 import io.aqepilot.log.{AqePilotControl, EventSchema}
+import io.aqepilot.terms.Problem
 
 /** The control file of one application: `spark.aqepilot.control`. It lowers policies' modes, and never raises them.
   *
@@ -184,10 +177,10 @@ object Control {
   def begin(sc: SparkContext): Unit =
     of(sc).filter(_.hasBegun.compareAndSet(false, true)).foreach { control =>
       control.await(FirstReadMillis)
-      val log = DecisionLog.get(sc)
-      log.observe("control.age_ms")(control.age.getOrElse(-1L))
-      log.observe("control.rules")(control.limits.rules.size.toLong)
-      log.observe("control.unreachable")(if (control.problem.isEmpty) 0L else 1L)
+      val notes = Notes.of(sc)
+      notes.observe("control.age_ms")(control.age.getOrElse(-1L))
+      notes.observe("control.rules")(control.limits.rules.size.toLong)
+      notes.observe("control.unreachable")(if (control.problem.isEmpty) 0L else 1L)
     }
 
   /** The policies as far as the control file lets them go: none where that cannot be told. */
@@ -206,7 +199,7 @@ object Control {
       s"control file ${control.path}, version ${control.version.getOrElse("unknown")}: " +
         (if (rules.isEmpty) "no rule" else rules.mkString("; "))
     )
-    DecisionLog.get(sc).control(
+    Notes.of(sc).control(
       AqePilotControl(
         EventSchema.Version,
         System.currentTimeMillis(),

@@ -5,7 +5,7 @@ import java.time.OffsetDateTime
 import scala.util.Try
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.aqepilot.Mode
+import org.apache.spark.sql.aqepilot.settings.Mode
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot.control
 
-import org.apache.spark.sql.aqepilot.{Mode, NamedPolicy}
+import org.apache.spark.sql.aqepilot.decision.NamedPolicy
+import org.apache.spark.sql.aqepilot.settings.Mode
 
 /** What the control file lowers: the mode of all policies that each of its selectors is for.
   *

@@ -1,6 +1,8 @@
 package org.apache.spark.sql.aqepilot.control
 
-import org.apache.spark.sql.aqepilot.{Mode, NamedPolicy, PolicySet, Recent}
+import org.apache.spark.sql.aqepilot.decision.{NamedPolicy, PolicySet}
+import org.apache.spark.sql.aqepilot.doors.Recent
+import org.apache.spark.sql.aqepilot.settings.Mode
 
 /** What the rules that hold make of policies. */
 final class Limits(val rules: Seq[ControlRule], spark: String) {

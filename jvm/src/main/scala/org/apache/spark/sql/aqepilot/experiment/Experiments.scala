@@ -4,15 +4,15 @@ import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong}
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot._
-import org.apache.spark.sql.aqepilot.facts.QueryFacts
-import org.apache.spark.sql.aqepilot.log.{DecisionLog, Owners}
+import org.apache.spark.sql.aqepilot.decision.{Notes, Owners, PolicySet, QueryFacts, Runs}
+import org.apache.spark.sql.aqepilot.doors.{BySettings, FailOpen, PerApplication, Recent, Sessions}
+import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf, Mode, StoppingRules}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.decision.{Arm, DecisionPoint, DecisionPoints, Experiment, Found, RunIdentity}
 import io.aqepilot.log.{AqePilotExperiment, EventSchema}
+import io.aqepilot.terms.{Arm, DecisionPoint, DecisionPoints, Experiment, Found, RunIdentity}
 
 /** One unit of an experiment, in this driver. */
 final class Assigned(val of: Running, val unit: String, val arm: Arm, val run: RunIdentity) {
@@ -136,7 +136,7 @@ final class Running(
       case Right(value)  => value == true
       case Left(failure) =>
         FailOpen.warnOnce(
-          s"${Definition.When.key}: ${failure.message} The unit is left out of the experiment."
+          s"${ExperimentConf.When.key}: ${failure.message} The unit is left out of the experiment."
         )
         false
     }
@@ -208,7 +208,7 @@ final class Running(
   }
 }
 
-private object Running {
+private[aqepilot] object Running {
   val MaxUnits = 10000
   val LeastMillis = 60000L
 
@@ -222,7 +222,7 @@ object Experiments {
 
   private val known = new PerApplication[Option[Running]](sc =>
     Definition.read(sc.conf.getOption, Runs.limit(sc)).map(
-      new Running(_, QueryFacts.query(sc, _), DecisionLog.get(sc).experiment(_))
+      new Running(_, QueryFacts.query(sc, _), Notes.of(sc).experiment(_))
     )
   )
 

@@ -5,16 +5,28 @@ import java.util.{Collections, LinkedHashMap, Map}
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicLong
 
-import com.codahale.metrics.Counter
-import io.aqepilot.log._
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.SparkListenerEvent
-import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen, Runs}
 import org.apache.spark.sql.aqepilot.control.Control
+import org.apache.spark.sql.aqepilot.decision.{Notes, Owners, Runs}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, FaultsHeard, PerApplication}
 import org.apache.spark.sql.aqepilot.experiment.Experiments
 import org.apache.spark.sql.aqepilot.log.QueryRecorder.Barrier
+import org.apache.spark.sql.aqepilot.settings.AqePilotConf
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
+
+import com.codahale.metrics.Counter
+
+import io.aqepilot.log.{
+  AqePilotControl,
+  AqePilotDecision,
+  AqePilotExperiment,
+  AqePilotFate,
+  AqePilotPolicyLoaded,
+  DecisionRing
+}
+import io.aqepilot.terms.LoggedFacts
 
 /** The record of one driver: what policies were loaded, what they decided, and what came of it. All
   * goes to Spark's listener bus, and so into its event log; the newest decisions stay here, for
@@ -25,7 +37,7 @@ import org.apache.spark.sql.internal.SQLConf
   * dropped: figures and fates of queries, and lines of the event log), `dropped.queries` (queries
   * whose end was not waited for, too many being open).
   */
-final class DecisionLog private (sc: SparkContext) {
+final class DecisionLog private (sc: SparkContext) extends Notes {
   import DecisionLog._
 
   private def context = sc
@@ -87,7 +99,7 @@ final class DecisionLog private (sc: SparkContext) {
     *   of all these decisions
     */
   def decided(
-      decisions: => Seq[AqePilotDecision],
+      decisions: => Seq[Decided],
       facts: FactsText
   ): Unit =
     failOpen("decided", ()) {
@@ -96,13 +108,14 @@ final class DecisionLog private (sc: SparkContext) {
     }
 
   private def write(
-      e: AqePilotDecision,
+      decided: Decided,
       facts: FactsText,
       redact: String => String
   ): Unit = {
+    val e = decided.event
     source.decided(e.point, e.reason, e.askedMicros)
     val decision = Redaction.decision(e, redact)
-    recorder.decided(decision, redact)
+    recorder.decided(decided, redact)
     val isLogged = !factsLogged.add((e.executionId, e.factsId))
     val withFacts =
       if (isLogged && ring.hasFacts(e.factsId)) decision
@@ -115,16 +128,16 @@ final class DecisionLog private (sc: SparkContext) {
     )
   }
 
-  def control(e: AqePilotControl): Unit = failOpen("control", ()) {
+  override def control(e: AqePilotControl): Unit = failOpen("control", ()) {
     postLast(Redaction.control(e, ofApplication))
   }
 
-  def experiment(e: AqePilotExperiment): Unit = failOpen("experiment", ()) {
+  override def experiment(e: AqePilotExperiment): Unit = failOpen("experiment", ()) {
     postLast(Redaction.experiment(e, ofApplication))
   }
 
   /** A figure that is read when the metrics are. */
-  def observe(name: String)(read: => Long): Unit =
+  override def observe(name: String)(read: => Long): Unit =
     failOpen("metrics", ())(source.observe(name)(read))
 
   /** Counts a fault of ours that was swallowed at a decision point. */
@@ -177,8 +190,20 @@ final class DecisionLog private (sc: SparkContext) {
 object DecisionLog {
   val RingBytesKey = "spark.aqepilot.decisions.ring_bytes"
   val DefaultRingBytes: Long = 16L * 1024 * 1024
-  private[aqepilot] val Queue = "aqepilot"
+  private[aqepilot] val Queue = PerApplication.Queue
   private val MaxFactsLogged = 10000
+
+  Notes.of = get(_)
+  FaultsHeard.count = what => getActive.foreach(_.failed(what))
+  FaultsHeard.where = context =>
+    SparkContext.getActive.foreach { sc =>
+      val its = Runs.submitted(sc)
+      context.put("job", its.job.value)
+      context.put("run", its.run.value)
+    }
+
+  /** What happens is noted here, and faults are counted and logged with what runs, from now on. */
+  def begin(): Unit = ()
 
   // Its SparkContext's listener bus and metrics hold it, and it ends with them.
   private var current = new WeakReference[DecisionLog](null)
@@ -205,5 +230,5 @@ object DecisionLog {
 }
 
 private object NoFates extends FateReader {
-  override def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate] = Nil
+  override def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = Nil
 }

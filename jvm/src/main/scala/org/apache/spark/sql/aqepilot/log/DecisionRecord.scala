@@ -2,11 +2,12 @@ package org.apache.spark.sql.aqepilot.log
 
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.spark.sql.aqepilot.{Asked, FailOpen, Health, Mode, PolicyAnswer, Sessions}
-import org.apache.spark.sql.aqepilot.facts.QueryFacts
+import org.apache.spark.sql.aqepilot.decision.{Asked, Health, Owners, PolicyAnswer, QueryFacts}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
+import org.apache.spark.sql.aqepilot.settings.Mode
 
-import io.aqepilot.decision.{DecisionPoint, FactsRow, Reason, Verdict}
 import io.aqepilot.log.{AqePilotDecision, EventSchema}
+import io.aqepilot.terms.{DecisionPoint, FactsRow, Reason, Verdict}
 
 /** What a decision is about.
   *
@@ -14,19 +15,25 @@ import io.aqepilot.log.{AqePilotDecision, EventSchema}
   *   for a person, and unique in its query at its point: `join 3, left side`, `shuffle 4`
   * @param factsId
   *   of the facts that were asked with, unique in the driver
+  * @param id
+  *   by which it is found in the final plan, where that is no join's
   * @param sparkAnswer
   *   what Spark's own rule says, in the answer's words
   * @param sparkStrategy
   *   what Spark would run without us
+  * @param chosen
+  *   what the decision's fate is read from, a small value, of a legal answer
   */
 final case class Subject(
     name: String,
     factsId: String,
+    id: Option[Any] = None,
     joinId: Option[Long] = None,
     side: Option[String] = None,
     tables: Option[String] = None,
     sparkAnswer: Option[String] = None,
-    sparkStrategy: Option[String] = None
+    sparkStrategy: Option[String] = None,
+    chosen: Any => Option[Any] = _ => None
 )
 
 /** Writes what was decided into the decision log. */
@@ -55,13 +62,14 @@ object DecisionRecord {
     lazy val fingerprint = new FactsRow(point.facts, asked.facts).string("query.fingerprint")
     lazy val enforced = asked.enforced.map(_._1)
 
-    def event(answer: Option[PolicyAnswer], verdict: Verdict): AqePilotDecision = {
+    def event(answer: Option[PolicyAnswer], verdict: Verdict): Decided = {
       val shadow = answer.exists(_.policy.mode == Mode.Shadow)
       val (reason, detail) =
         if (shadow && verdict.decision.isDefined) (Reason.Shadow, verdict.detail)
         else if (answer.isDefined && answer == enforced) outcome
         else (verdict.reason, verdict.detail)
-      draft.copy(
+      val value = answer.flatMap(_.value.toOption)
+      val event = draft.copy(
         decisionId = log.nextDecisionId(),
         fingerprint = fingerprint,
         joinId = about.joinId,
@@ -71,7 +79,7 @@ object DecisionRecord {
         policy = answer.map(_.policy.name),
         revision = answer.map(_.policy.revision),
         mode = answer.fold(Mode.Enforce.name)(_.policy.mode.name),
-        answer = answer.flatMap(_.value.toOption).map(point.show(_).take(MaxAnswerChars)),
+        answer = value.map(point.show(_).take(MaxAnswerChars)),
         sparkAnswer = about.sparkAnswer,
         sparkStrategy = about.sparkStrategy,
         applied = reason == Reason.Applied,
@@ -80,6 +88,7 @@ object DecisionRecord {
         askedMicros = asked.micros,
         subject = Some(about.name)
       )
+      Decided(event, about.id, verdict.decision.flatMap(_ => value).flatMap(about.chosen))
     }
 
     log.decided(
@@ -116,7 +125,7 @@ object DecisionRecord {
       val log = DecisionLog.get(session.sparkContext)
       val draft = blank(session, point, executionId)
         .copy(tables = tables, reason = reason.code, detail = Some(detail))
-      log.decided(Seq(draft.copy(decisionId = log.nextDecisionId())), FactsText.none)
+      log.decided(Seq(Decided(draft.copy(decisionId = log.nextDecisionId()))), FactsText.none)
     }
   }
 

@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot.log
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
-import io.aqepilot.log.{FactsJson, LoggedFacts}
+import io.aqepilot.terms.{FactsJson, LoggedFacts}
 
 /** A decision's facts as JSON, written when it is asked for. */
 trait FactsText {

@@ -1,10 +1,11 @@
 package org.apache.spark.sql.aqepilot.log
 
-import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
-import org.apache.spark.sql.aqepilot.Mode
+import org.apache.spark.sql.aqepilot.settings.Mode
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+
+import io.aqepilot.log.AqePilotFate
 
 /** Says what became of decisions, from the plan that was executed in the end. */
 trait FateReader extends AdaptiveSparkPlanHelper {
@@ -16,7 +17,7 @@ trait FateReader extends AdaptiveSparkPlanHelper {
     * @param decisions
     *   all of this execution, in order, without their facts
     */
-  def read(finalPlan: SparkPlan, decisions: Seq[AqePilotDecision]): Seq[AqePilotFate]
+  def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate]
 
   /** Which decisions were made on this plan before its query ran: by `explain`, which plans it already.
     *
@@ -25,8 +26,8 @@ trait FateReader extends AdaptiveSparkPlanHelper {
     */
   def claimed(
       finalPlan: SparkPlan,
-      decisions: Seq[AqePilotDecision]
-  ): Seq[AqePilotDecision] = Nil
+      decisions: Seq[Decided]
+  ): Seq[Decided] = Nil
 
   /** All that ran: in stages and subqueries, too, and beneath tables that are cached, which run with the first
     * query that reads them.
@@ -37,11 +38,14 @@ trait FateReader extends AdaptiveSparkPlanHelper {
   }
 
   /** Whether a decision on a join, or its like, is the last one there: the same answer again shares its fate. */
-  final protected def stands(decisions: Seq[AqePilotDecision]): AqePilotDecision => Boolean = {
-    val latest = decisions
+  final protected def stands(decisions: Seq[Decided]): Decided => Boolean = {
+    val latest = decisions.map(_.event)
       .filter(d => d.joinId.isDefined && d.mode == Mode.Enforce.name)
       .groupBy(d => (d.joinId, d.side))
       .map { case (of, there) => of -> there.maxBy(_.decisionId) }
-    d => latest.get((d.joinId, d.side)).exists(l => l.applied && l.answer == d.answer)
+    d =>
+      latest.get((d.event.joinId, d.event.side)).exists { last =>
+        last.applied && last.answer == d.event.answer
+      }
   }
 }

@@ -2,7 +2,8 @@ package org.apache.spark.sql.aqepilot.log
 
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.spark.sql.aqepilot.{FailOpen, NamedPolicy, PolicySet, Sessions}
+import org.apache.spark.sql.aqepilot.decision.{NamedPolicy, PolicySet}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
 
 import io.aqepilot.log.{AqePilotPolicyLoaded, EventSchema}
 

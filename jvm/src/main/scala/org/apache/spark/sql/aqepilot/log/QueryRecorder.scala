@@ -7,12 +7,11 @@ import scala.annotation.tailrec
 import scala.collection.mutable
 import scala.util.Try
 
-import io.aqepilot.decision.RunIdentity
-import io.aqepilot.log._
 import org.apache.spark.{Success, TaskCommitDenied, TaskKilled}
 import org.apache.spark.scheduler._
-import org.apache.spark.sql.aqepilot.FailOpen
 import org.apache.spark.sql.aqepilot.control.Control
+import org.apache.spark.sql.aqepilot.decision.Owners
+import org.apache.spark.sql.aqepilot.doors.FailOpen
 import org.apache.spark.sql.aqepilot.experiment.Assigned
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{
@@ -20,6 +19,10 @@ import org.apache.spark.sql.execution.ui.{
   SparkListenerSQLExecutionStart
 }
 import org.apache.spark.sql.internal.SQLConf
+
+import io.aqepilot.fingerprint.Fingerprint
+import io.aqepilot.log.{AqePilotFate, AqePilotQueryClosed, EventSchema}
+import io.aqepilot.terms.RunIdentity
 
 /** Follows each SQL execution to its end; if there were decisions in it, or it is of an experiment, has the
   * decisions' fates read and posts how it went. What is known of an execution goes with its end; if that never comes, when
@@ -42,8 +45,8 @@ final private[log] class QueryRecorder(
   private val queries = new LinkedHashMap[Long, Query]
   private val queryOfStage = mutable.HashMap.empty[Int, Query]
   // Decisions without an execution, until a query that runs their plan claims them; the oldest go.
-  private val unclaimed = new LinkedHashMap[Long, AqePilotDecision] {
-    override def removeEldestEntry(e: Map.Entry[Long, AqePilotDecision]) = size > MaxUnclaimed
+  private val unclaimed = new LinkedHashMap[Long, Decided] {
+    override def removeEldestEntry(e: Map.Entry[Long, Decided]) = size > MaxUnclaimed
   }
   private var openDecisions = 0
   private var forgottenQueries = 0L
@@ -51,15 +54,15 @@ final private[log] class QueryRecorder(
   /** How many queries had to make room before they ended. */
   def forgotten: Long = synchronized(forgottenQueries)
 
-  def decided(decision: AqePilotDecision, redact: String => String): Unit = synchronized {
-    decision.executionId match {
+  def decided(decision: Decided, redact: String => String): Unit = synchronized {
+    decision.event.executionId match {
       case Some(id) =>
         val query = opened(id)
         query.redact = redact
         query.decisions += decision
         openDecisions += 1
         makeRoom()
-      case None => unclaimed.put(decision.decisionId, decision)
+      case None => unclaimed.put(decision.event.decisionId, decision)
     }
   }
 
@@ -104,7 +107,7 @@ final private[log] class QueryRecorder(
               }
             }
             if (own.nonEmpty || query.decisions.nonEmpty || unit.isDefined) {
-              val sessionId = (own ++ query.decisions).headOption.map(_.sessionId)
+              val sessionId = (own ++ query.decisions).headOption.map(_.event.sessionId)
                 .orElse(session.map(s => Owners.of(s.sessionUUID)))
               close(query, own, end, sessionId.getOrElse(""), fingerprint, unit)
             }
@@ -117,21 +120,21 @@ final private[log] class QueryRecorder(
   /** Those of the decisions without an execution that were made on the plan that has just run. A failed execution may
     * have no plan, and to ask for it would plan the query, and fail, once more.
     */
-  private def claimed(end: SparkListenerSQLExecutionEnd): Seq[AqePilotDecision] = {
-    val candidates = synchronized(unclaimed.values.toArray(Array.empty[AqePilotDecision])).toSeq
+  private def claimed(end: SparkListenerSQLExecutionEnd): Seq[Decided] = {
+    val candidates = synchronized(unclaimed.values.toArray(Array.empty[Decided])).toSeq
     if (candidates.isEmpty || end.qe == null || end.errorMessage.exists(_.nonEmpty)) Nil
     else {
-      val found = failOpen("claim", Seq.empty[AqePilotDecision]) {
+      val found = failOpen("claim", Seq.empty[Decided]) {
         DecisionLog.fateReader.claimed(end.qe.executedPlan, candidates)
       }
-      synchronized(found.foreach(d => unclaimed.remove(d.decisionId)))
+      synchronized(found.foreach(d => unclaimed.remove(d.event.decisionId)))
       found
     }
   }
 
   private def close(
       query: Query,
-      claimed: Seq[AqePilotDecision],
+      claimed: Seq[Decided],
       end: SparkListenerSQLExecutionEnd,
       sessionId: String,
       fingerprint: Option[String],
@@ -141,14 +144,14 @@ final private[log] class QueryRecorder(
     val decisions = claimed ++ query.decisions
     val fates = if (error.isEmpty) readFates(decisions, end) else Nil
     failOpen("settle", ())(settle(fates))
-    val ids = claimed.map(_.decisionId)
+    val ids = claimed.map(_.event.decisionId)
     failOpen("claim", ())(claim(ids, end.executionId, fingerprint))
     val tasks = query.tasks
     val wallMillis = query.startedAt.map(end.time - _).getOrElse(end.duration / 1000000)
     unit.foreach { its =>
       failOpen("experiment", ()) {
         // Decisions with the same facts were asked for at once.
-        val asked = decisions.groupBy(_.factsId).values.map(_.head.askedMicros).sum
+        val asked = decisions.map(_.event).groupBy(_.factsId).values.map(_.head.askedMicros).sum
         its.of.closed(its, error.exists(!isCancelled(_, end.executionFailure)), wallMillis, asked)
       }
     }
@@ -197,10 +200,10 @@ final private[log] class QueryRecorder(
     * error once more.
     */
   private def fingerprintOf(
-      decisions: Seq[AqePilotDecision],
+      decisions: Seq[Decided],
       end: SparkListenerSQLExecutionEnd
   ): Option[String] =
-    decisions.flatMap(_.fingerprint).headOption.orElse(
+    decisions.flatMap(_.event.fingerprint).headOption.orElse(
       failOpen("fingerprint", Option.empty[String])(
         Option(end.qe).flatMap(qe => Try(qe.analyzed).toOption)
           .flatMap(plan => Option(Fingerprint.of(plan)))
@@ -208,7 +211,7 @@ final private[log] class QueryRecorder(
     )
 
   private def readFates(
-      decisions: Seq[AqePilotDecision],
+      decisions: Seq[Decided],
       end: SparkListenerSQLExecutionEnd
   ): Seq[AqePilotFate] =
     failOpen("fates", Seq.empty[AqePilotFate]) {
@@ -278,7 +281,7 @@ private[log] object QueryRecorder {
   final private class Query(val droppedBefore: Long) {
     var startedAt: Option[Long] = None
     var redact: String => String = identity
-    val decisions = mutable.ArrayBuffer.empty[AqePilotDecision]
+    val decisions = mutable.ArrayBuffer.empty[Decided]
     val stages = mutable.HashSet.empty[Int]
     val tasks = new Tasks
   }

@@ -1,5 +1,9 @@
 package org.apache.spark.sql.aqepilot.log
 
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.util.Utils
+
 import io.aqepilot.log.{
   AqePilotControl,
   AqePilotDecision,
@@ -7,9 +11,6 @@ import io.aqepilot.log.{
   AqePilotPolicyLoaded,
   AqePilotQueryClosed
 }
-import org.apache.spark.SparkConf
-import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.util.Utils
 
 /** Spark's own redaction over what goes into the record, before it is posted or kept.
   *

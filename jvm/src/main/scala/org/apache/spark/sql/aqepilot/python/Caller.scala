@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.python
 
-import org.apache.spark.sql.aqepilot.AqePilotConf
+import org.apache.spark.sql.aqepilot.settings.AqePilotConf
 import org.apache.spark.sql.internal.SQLConf
 
 /** Who names a policy's text.

@@ -7,8 +7,8 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import com.fasterxml.jackson.core.json.JsonReadFeature
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import io.aqepilot.decision.CommonFacts
-import io.aqepilot.policy.NearestNames
+
+import io.aqepilot.terms.{CommonFacts, NearestNames}
 
 /** What a Python function returned, as JSON, made into a Catalyst value of a point's answer type. */
 object PythonAnswer {

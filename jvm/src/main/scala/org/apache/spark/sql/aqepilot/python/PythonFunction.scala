@@ -3,10 +3,10 @@ package org.apache.spark.sql.aqepilot.python
 import java.util.concurrent.CompletableFuture
 import java.util.concurrent.atomic.AtomicInteger
 
-import org.apache.spark.sql.aqepilot.Sessions
+import org.apache.spark.sql.aqepilot.doors.Sessions
 
-import io.aqepilot.decision.DecisionPoint
 import io.aqepilot.policy.{Breaker, EvaluationFailure}
+import io.aqepilot.terms.DecisionPoint
 
 /** Whose worker processes load a function, and so share what it does to them. */
 sealed trait PythonOwner

@@ -1,12 +1,13 @@
 package org.apache.spark.sql.aqepilot.python
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen}
+import org.apache.spark.sql.aqepilot.doors.FailOpen
+import org.apache.spark.sql.aqepilot.settings.AqePilotConf
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
-import io.aqepilot.decision.{DecisionPoint, Reason}
 import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure, PolicyError}
+import io.aqepilot.terms.{DecisionPoint, Reason}
 
 /** A policy that a Python function is, asked in a worker process of its owner.
   *

@@ -6,11 +6,12 @@ import java.util.concurrent.{Executor, TimeUnit, TimeoutException}
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
-import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen}
+import org.apache.spark.sql.aqepilot.doors.FailOpen
+import org.apache.spark.sql.aqepilot.settings.AqePilotConf
 import org.apache.spark.sql.catalyst.InternalRow
 
-import io.aqepilot.decision.Reason
 import io.aqepilot.policy.EvaluationFailure
+import io.aqepilot.terms.Reason
 
 /** What a worker needs to know.
   *

@@ -8,12 +8,13 @@ import scala.collection.mutable
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
-import org.apache.spark.sql.aqepilot.{AqePilotConf, FailOpen, Recent, Sessions, Setting}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, Recent, Sessions}
+import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Setting}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
-import io.aqepilot.decision.{DecisionPoint, Reason}
 import io.aqepilot.policy.{Breaker, EvaluationFailure}
+import io.aqepilot.terms.{DecisionPoint, Reason}
 
 /** The worker processes of one owner: as many as `spark.aqepilot.python.workers`. Who asks takes one for the ask and
   * speaks to it in its own thread (each change of thread may wait for a core): its turn and then the answer have the

@@ -8,7 +8,7 @@ import java.util.concurrent.atomic.AtomicInteger
 import com.fasterxml.jackson.core.JsonGenerator
 import org.apache.spark.sql.catalyst.InternalRow
 
-import io.aqepilot.log.FactsJson
+import io.aqepilot.terms.FactsJson
 
 /** A frame to a worker: its length, the length of a JSON object, the object, and what the object refers to.
   *

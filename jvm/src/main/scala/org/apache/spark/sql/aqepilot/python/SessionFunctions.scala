@@ -7,7 +7,7 @@ import java.util.Map
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
-import org.apache.spark.sql.aqepilot.{Recent, Sessions}
+import org.apache.spark.sql.aqepilot.doors.{Recent, Sessions}
 
 /** A function that the driver's own Python brought: its pickle (empty for a text that names a module), where it
   * imports from, and its interpreter.

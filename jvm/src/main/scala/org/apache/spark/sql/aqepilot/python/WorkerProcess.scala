@@ -9,7 +9,8 @@ import java.util.concurrent.locks.LockSupport
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.MissingNode
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.aqepilot.{AqePilotConf, Sessions}
+import org.apache.spark.sql.aqepilot.doors.Sessions
+import org.apache.spark.sql.aqepilot.settings.AqePilotConf
 
 /** A Python process, spoken to over its standard input and output, which nobody else holds. Used by one thread at a
   * time, but for [[kill]]. That thread is never held longer than it says, not even by a process that cannot be ended.

@@ -1,0 +1,124 @@
+package io.aqepilot.points.dynamic_join_selection
+
+import org.apache.spark.unsafe.types.UTF8String
+
+import io.aqepilot.joins.JoinGuards._
+import io.aqepilot.terms.{FactsRow, Guards, HashTable, Reason, Verdict}
+
+import DynamicJoinSelectionPoint._
+
+/** Which answers at `dynamic_join_selection` are legal, from the facts alone.
+  *
+  * Spark ignores a hint that a join does not admit, with a warning at best; here each has its reason. The guard
+  * rails keep a policy from failing a query; an answer that is also Spark's own passes them, for Spark would do
+  * it anyway.
+  */
+object JoinLegality {
+
+  def verdict(answer: String, facts: FactsRow, guards: Guards): Verdict = {
+    def refused(reason: Reason, detail: String) = Verdict(None, reason, Some(detail))
+    val accepted = Verdict(Some(UTF8String.fromString(answer)), Reason.Applied)
+    val joinType = facts.string("join.type").getOrElse("?")
+    val side = if (facts.isTrue("side.is_left")) "left" else "right"
+    def notAdmitted(what: String) =
+      refused(Reason.NotAdmitted, s"$answer: a $joinType join cannot $what its $side side")
+
+    if (!words.exists(_.word == answer)) {
+      refused(
+        Reason.UnknownWord,
+        s"'${answer.take(60)}' is not one of ${words.map(_.word).mkString(", ")}"
+      )
+    } else if (userHint(facts).isDefined) {
+      refused(Reason.UserHint, s"the query says ${userHint(facts).get}")
+    } else if (facts.isTrue("other.is_broadcast")) {
+      Verdict(None, Reason.AlreadyBroadcast)
+    } else {
+      val sparksOwn = facts.string("spark.hint").contains(answer)
+      answer match {
+        case Broadcast if !facts.isTrue("side.can_broadcast")       => notAdmitted("broadcast")
+        case NoBroadcastHash if !facts.isTrue("side.can_broadcast") =>
+          notAdmitted("broadcast anyway")
+        case ShuffleHash | PreferShuffleHash if !facts.isTrue("side.can_shuffle_hash") =>
+          notAdmitted("build a hash table from")
+        case ShuffleMerge if !facts.isTrue("join.keys_are_orderable") =>
+          refused(Reason.NotAdmitted, "SHUFFLE_MERGE: the join keys' types cannot be sorted")
+        case _ if sparksOwn                  => accepted
+        case Broadcast                       => broadcastGuard(facts, guards).getOrElse(accepted)
+        case ShuffleHash | PreferShuffleHash => hashGuard(facts, guards).getOrElse(accepted)
+        case _                               => accepted
+      }
+    }
+  }
+
+  private def userHint(facts: FactsRow): Option[String] = {
+    val left = facts.string("join.left_hint").map(h => s"$h on the left side")
+    val right = facts.string("join.right_hint").map(h => s"$h on the right side")
+    left.orElse(right)
+  }
+
+  private def broadcastGuard(facts: FactsRow, guards: Guards): Option[Verdict] = {
+    val bytes = facts.long("side.size_in_bytes")
+    val rows = facts.long("side.row_count")
+    if (bytes.forall(_ > guards.maxBroadcastBytes))
+      Some(
+        Verdict(
+          None,
+          Reason.GuardBroadcastBytes,
+          Some(
+            bytes.fold("side.size_in_bytes is null: a side of unknown size is not broadcast")(n =>
+              s"$n bytes are more than the ${guards.maxBroadcastBytes} of " +
+                "spark.aqepilot.guard.max_broadcast_bytes"
+            )
+          )
+        )
+      )
+    else if (rows.exists(_ > MaxBroadcastRows))
+      Some(
+        Verdict(
+          None,
+          Reason.GuardBroadcastRows,
+          Some(s"${rows.get} rows are more than the $MaxBroadcastRows that Spark can broadcast")
+        )
+      )
+    else
+      broadcastTable("side", bytes.get, facts, guards).map { why =>
+        Verdict(None, Reason.GuardBroadcastBytes, Some(why))
+      }
+  }
+
+  private def hashGuard(facts: FactsRow, guards: Guards): Option[Verdict] = {
+    val why = hashBuildBytes(facts, "side", guards.growth) match {
+      case Some(needed) => HashTable.tooLarge(needed, guards)
+      case None         =>
+        Some(
+          "side.max_bytes, side.shuffle_bytes or side.size_in_bytes is null: no hash table is built " +
+            "from a side of unknown size"
+        )
+    }
+    why.map(text => Verdict(None, Reason.GuardHashBuildBytes, Some(text)))
+  }
+
+  /** The order of Spark's join hints (JoinSelection): a higher one wins over the other side's; those of rank 1
+    * go together.
+    */
+  def rank(word: String): Int = word match {
+    case Broadcast    => 4
+    case ShuffleMerge => 3
+    case ShuffleHash  => 2
+    case _            => 1
+  }
+
+  /** Whether a side's word loses to the other side's, and why.
+    *
+    * @param otherIsSmaller
+    *   whether Spark would build from the other side of the two
+    */
+  def loses(word: String, other: Option[String], otherIsSmaller: Boolean): Option[Reason] =
+    other.flatMap { o =>
+      val bothBuild = Seq(Broadcast, ShuffleHash, PreferShuffleHash).contains(word)
+      if (word == NoBroadcastHash) None
+      else if (rank(o) > rank(word)) Some(Reason.OtherSideWon)
+      else if (o == word && bothBuild && otherIsSmaller) Some(Reason.OtherSideSmaller)
+      else None
+    }
+}

@@ -1,0 +1,22 @@
+package io.aqepilot.points.join_reorder
+
+import org.apache.spark.sql.catalyst.util.ArrayData
+
+import io.aqepilot.terms.Reason
+
+/** Which orders are legal at `join_reorder`. */
+object OrderLegality {
+
+  /** Why these are not the positions of n relations, each once; None when they are. */
+  def refusal(order: ArrayData, n: Int): Option[(Reason, String)] = {
+    val positions = (0 until order.numElements()).map(i =>
+      if (order.isNullAt(i)) None else Some(order.getInt(i))
+    )
+    val twice = positions.groupBy(identity).collectFirst { case (p, ps) if ps.size > 1 => p }
+    if (positions.size != n)
+      Some((Reason.WrongLength, s"${positions.size} positions for $n relations"))
+    else if (positions.exists(_.forall(p => p < 0 || p >= n)))
+      Some((Reason.OutOfRange, s"a position that is null or not 0 to ${n - 1}"))
+    else twice.flatten.map(p => (Reason.Contradiction, s"position $p is named twice"))
+  }
+}

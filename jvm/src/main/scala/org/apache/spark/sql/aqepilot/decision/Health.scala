@@ -1,0 +1,138 @@
+package org.apache.spark.sql.aqepilot.decision
+
+import java.util.Properties
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.Try
+
+import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, LinkFaults}
+
+import io.aqepilot.terms.{DecisionPoint, DecisionPoints, Need, Problem}
+
+/** What this jar was built for, from the resource that the build writes into it. */
+final case class Build(version: String, sparkMinor: String, sparkBuiltFor: String, scala: String)
+
+/** Whether this jar and the running Spark fit, found out when the extension loads, and where something that was
+  * not looked for cannot be linked.
+  *
+  * Vendors ship changed Sparks: a point whose needs are not met is off, and the rest lives.
+  */
+object Health {
+
+  private val Resource = "aqepilot-build.properties"
+
+  val build: Build = {
+    val p = new Properties()
+    Option(getClass.getClassLoader.getResourceAsStream(Resource)).foreach { in =>
+      try p.load(in)
+      finally in.close()
+    }
+    def get(key: String) = p.getProperty(key, "unknown")
+    Build(get("version"), get("spark_minor"), get("spark_built_for"), get("scala"))
+  }
+
+  /** Where this jar is, as a URL; a list of all when more than one is on the class path. */
+  lazy val jars: Seq[String] = {
+    val found = new java.util.ArrayList[String]()
+    Try {
+      val all = getClass.getClassLoader.getResources(Resource)
+      while (all.hasMoreElements) found.add(all.nextElement().toString)
+    }
+    found
+      .toArray(Array.empty[String])
+      .toSeq
+      .map(_.stripPrefix("jar:").stripPrefix("file:").stripSuffix("!/" + Resource))
+      .distinct
+  }
+
+  /** The minor of a Spark version, vendors' suffixes included: 3.5.6-amzn-1 gives 3.5. */
+  def minorOf(version: String): String = version.split("[^0-9]+").take(2).mkString(".")
+
+  /** The version of the running Spark; empty where it does not tell. */
+  lazy val sparkVersion: String = FailOpen("health", "")(SPARK_VERSION)
+
+  /** Why this jar is not the running Spark's; None when it is, or nobody can tell. */
+  lazy val wrongJar: Option[String] = {
+    val running = minorOf(sparkVersion)
+    if (Seq("unknown", running).contains(build.sparkMinor) || running.isEmpty) None
+    else
+      Some(
+        s"this jar was built for Spark ${build.sparkMinor} and Spark $sparkVersion is running: take the " +
+          s"one that `aqepilot jar --spark $running` names"
+      )
+  }
+
+  /** Whether the jar was built for the Spark that is running. */
+  def isRightJar: Boolean = wrongJar.isEmpty
+
+  private lazy val off: Map[String, String] = DecisionPoints.all.flatMap { point =>
+    wrongJar.orElse(unmet(point)).map(point.name -> _)
+  }.toMap
+
+  /** Of points that came to what cannot be linked. */
+  private val unlinked = new ConcurrentHashMap[String, String]()
+
+  /** Why a point is off in this Spark; None when it is live. */
+  def reasonOff(point: DecisionPoint): Option[String] =
+    off.get(point.name).orElse(Option(unlinked.get(point.name)))
+
+  def isLive(point: DecisionPoint): Boolean =
+    (off.isEmpty && unlinked.isEmpty) || reasonOff(point).isEmpty
+
+  /** Switches points off for the driver's life where their fault is that this Spark lacks something: the JVM links
+    * it no better the next time. Other faults change nothing: what a user's data source or function cannot link is
+    * the failure of the one ask that came to it.
+    */
+  def after(fault: Throwable, points: DecisionPoint*): Unit = fault match {
+    case e: LinkageError if LinkFaults.areOursOrSparks(e) =>
+      points.foreach(p => unlinked.putIfAbsent(p.name, unfit(e)))
+    case _ =>
+  }
+
+  private def unfit(e: LinkageError): String =
+    s"this Spark ($sparkVersion) does not fit: ${FailOpen.short(e)}"
+
+  private def unmet(point: DecisionPoint): Option[String] =
+    try {
+      val lacks = missing(point.needs)
+      if (lacks.isEmpty) None
+      else Some(lacks.mkString(s"this Spark ($sparkVersion) lacks ", ", ", ""))
+    } catch {
+      case e: LinkageError => Some(unfit(e))
+    }
+
+  /** The needs that are not met, as class or class and method. */
+  def missing(needs: Seq[Need]): Seq[String] =
+    needs.filterNot(isThere).map(n => n.className + n.method.fold("")("." + _))
+
+  private def isThere(need: Need): Boolean =
+    Try {
+      val c = Class.forName(need.className, false, getClass.getClassLoader)
+      need.method.forall(m => c.getMethods.exists(_.getName == m))
+    }.getOrElse(false)
+
+  /** @param set
+    *   a point that is off is a problem where these have a policy for it
+    */
+  def problems(set: PolicySet): Seq[Problem] = {
+    val twoJars =
+      if (jars.size < 2) Nil
+      else
+        Seq(
+          Problem(
+            Problem.TwoJars,
+            s"more than one aqepilot jar is on the class path; keep one of: ${jars.mkString(", ")}"
+          )
+        )
+    val points = wrongJar match {
+      case Some(why) => Seq(Problem(Problem.WrongSparkJar, why))
+      case None      =>
+        for {
+          point <- DecisionPoints.all if set.policies.exists(_.point == point)
+          why <- reasonOff(point)
+        } yield Problem(Problem.PointOff, s"${point.name} is off: $why")
+    }
+    twoJars ++ points
+  }
+}

@@ -1,0 +1,74 @@
+package org.apache.spark.sql.aqepilot.decision
+
+import java.lang.reflect.Modifier
+
+import org.apache.spark.sql.aqepilot.doors.FailOpen
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+
+import io.aqepilot.terms.DecisionPoint
+
+/** A rule that Spark asks an extension for when it makes a session, which must not fail: where a vendor's Spark
+  * lacks the hook or what a rule is made of, a rule that does nothing stands for it.
+  *
+  * @param points
+  *   those that cannot do without it, and are off then
+  */
+final class Registered(points: Seq[DecisionPoint]) {
+
+  def logical(rule: => Rule[LogicalPlan]): Rule[LogicalPlan] =
+    orElse[Rule[LogicalPlan]](NoLogicalRule)(rule)
+
+  def physical(rule: => Rule[SparkPlan]): Rule[SparkPlan] =
+    orElse[Rule[SparkPlan]](NoPhysicalRule)(rule)
+
+  def strategy(strategy: => SparkStrategy): SparkStrategy =
+    orElse[SparkStrategy](NoStrategy)(strategy)
+
+  private def orElse[T <: AnyRef](none: => T)(made: => T): T =
+    FailOpen.recover(Registered.named(points)) { fault =>
+      Health.after(fault, points: _*)
+      none
+    }(Registered.whole(made))
+}
+
+object Registered {
+
+  /** Registers for some points; nothing, where not even a rule that does nothing could stand in. */
+  def at(points: DecisionPoint*)(register: Registered => Unit): Unit =
+    FailOpen.recover(named(points))(Health.after(_, points: _*)) {
+      standIns
+      register(new Registered(points))
+    }
+
+  private def named(points: Seq[DecisionPoint]): String =
+    if (points.isEmpty) "rule" else points.map(_.name).mkString(", ")
+
+  private lazy val standIns: Unit =
+    Seq[AnyRef](NoLogicalRule, NoPhysicalRule, NoStrategy).foreach(whole(_))
+
+  /** What Spark may call.
+    *
+    * @throws java.lang.AbstractMethodError
+    *   in this Spark it has a method more
+    */
+  def whole[T <: AnyRef](made: T): T = {
+    made.getClass.getMethods.find(m => Modifier.isAbstract(m.getModifiers)).foreach { m =>
+      throw new AbstractMethodError(s"${made.getClass.getName} has no ${m.getName}")
+    }
+    made
+  }
+}
+
+private object NoLogicalRule extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = plan
+}
+
+private object NoPhysicalRule extends Rule[SparkPlan] {
+  override def apply(plan: SparkPlan): SparkPlan = plan
+}
+
+private object NoStrategy extends SparkStrategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = Nil
+}

@@ -1,0 +1,30 @@
+package org.apache.spark.sql.aqepilot.doors
+
+import java.util.{Collections, LinkedHashMap, Map}
+
+/** What was looked up last, for any number of threads. */
+private[aqepilot] object Recent {
+
+  /** A map that keeps its `most` newest entries; one that is read is the newest. */
+  def map[K, V](most: Int): Map[K, V] =
+    Collections.synchronizedMap(new LinkedHashMap[K, V](16, 0.75f, true) {
+      override def removeEldestEntry(e: Map.Entry[K, V]): Boolean = size > most
+    })
+
+  /** The same, whose keys weigh no more than so much altogether. */
+  def weighed[K, V](most: Int, mostWeight: Long)(weigh: K => Long): Map[K, V] =
+    Collections.synchronizedMap(new LinkedHashMap[K, V](16, 0.75f, true) {
+      private var weight = 0L
+
+      override def put(key: K, value: V): V = {
+        if (!containsKey(key)) weight += weigh(key)
+        val before = super.put(key, value)
+        val oldest = entrySet.iterator
+        while (size > most || weight > mostWeight) {
+          weight -= weigh(oldest.next().getKey)
+          oldest.remove()
+        }
+        before
+      }
+    })
+}

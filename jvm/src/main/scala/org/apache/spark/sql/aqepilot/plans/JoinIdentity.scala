@@ -1,0 +1,38 @@
+package org.apache.spark.sql.aqepilot.plans
+
+import org.apache.spark.sql.aqepilot.decision.PolicySet
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
+import org.apache.spark.sql.aqepilot.log.PolicyNews
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, ReturnAnswer}
+import org.apache.spark.sql.catalyst.trees.TreePattern
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
+
+/** Gives each join its identity at first planning, and plans nothing.
+  *
+  * Hook: planner strategy, before Spark's own. A tag set here is on the joins that `IN` and `EXISTS` became and
+  * on those that cost-based reordering rebuilt, and at every re-plan; a rule before the optimiser's end misses
+  * those. Spark plans a clone of the optimised plan, so the tags are one execution's own.
+  */
+object JoinIdentity extends SparkStrategy {
+
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = {
+    FailOpen("join identity", ())(plan match {
+      case ReturnAnswer(root) =>
+        FailOpen("policy news", ()) {
+          Sessions.active.foreach(s => PolicyNews.tell(s, PolicySet.of(s.sessionState.conf)))
+        }
+        FailOpen("join identity", ()) {
+          if (!root.exists(_.isInstanceOf[Stage])) {
+            FailOpen("parts read twice", ())(ReadTwice.mark(root))
+            if (root.containsPattern(TreePattern.JOIN)) root.foreach {
+              case j: Join => JoinState.start(j)
+              case _       =>
+            }
+          }
+        }
+      case _ =>
+    })
+    Nil
+  }
+}

@@ -1,0 +1,31 @@
+package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
+
+import org.apache.spark.sql.aqepilot.decision.{Health, PolicySet}
+import org.apache.spark.sql.aqepilot.doors.FailOpen
+import org.apache.spark.sql.aqepilot.plans.{JoinState, JoinStrategy}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
+
+import io.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
+
+/** Notes how each re-plan would run the joins that a policy decided on, to tell later a decision that AQE's
+  * cost evaluator refused from one that changed nothing.
+  *
+  * Hook: query stage preparation, after `OptimizeSkewedJoin`. Never changes a plan; a no-op without policies.
+  */
+object PlannedJoins extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan = {
+    FailOpen("planned joins", ()) {
+      if (
+        Health.isLive(DynamicJoinSelectionPoint) &&
+        PolicySet.of(conf).isAsked(DynamicJoinSelectionPoint)
+      ) {
+        plan.foreach { p =>
+          JoinStrategy.of(p).foreach(s => JoinState.of(p).foreach(_.planned = Some(s)))
+        }
+      }
+    }
+    plan
+  }
+}

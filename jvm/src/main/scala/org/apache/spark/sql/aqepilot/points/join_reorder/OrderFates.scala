@@ -1,0 +1,46 @@
+package org.apache.spark.sql.aqepilot.points.join_reorder
+
+import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.plans.JoinStrategy
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.SparkPlan
+
+import io.aqepilot.log.AqePilotFate
+import io.aqepilot.terms.Fate
+
+/** What became of orders of joins: read off the final plan's joins, bottom up. */
+object OrderFates extends FateReader {
+
+  /** Of the chain that a decision is about. */
+  final case class ChainId(id: Long)
+
+  override def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
+    val marks = nodes(finalPlan).flatMap(mark(_: SparkPlan)).distinct.groupBy(_._1)
+    decisions.filter(_.event.applied).map { d =>
+      val asked = d.chosen.collect { case order: Seq[_] => order }.getOrElse(Nil)
+      val ran = id(d).flatMap(marks.get).map { joined =>
+        val positions = joined.map(_._2.toInt).reverse
+        asked.filterNot(positions.contains) ++ positions
+      }
+      val fate =
+        if (asked == asked.indices) Fate.NoChange
+        else if (ran.contains(asked)) Fate.Adopted
+        else Fate.Superseded
+      val strategy = ran.map(_.mkString("[", ",", "]"))
+      AqePilotFate(
+        d.event.decisionId,
+        fate.code,
+        if (fate == Fate.NoChange) d.event.sparkStrategy else strategy
+      )
+    }
+  }
+
+  def id(d: Decided): Option[Long] = d.id.collect { case ChainId(id) => id }
+
+  /** The chain that a physical join belongs to, and the relation that it joins. */
+  def mark(plan: SparkPlan): Option[(Long, Long)] =
+    JoinStrategy.of(plan).flatMap(_ => plan.logicalLink).flatMap(mark(_: LogicalPlan))
+
+  private def mark(join: LogicalPlan): Option[(Long, Long)] =
+    join.getTagValue(ReorderJoins.tag).map(m => (m(0), m(1)))
+}

@@ -1,0 +1,46 @@
+package org.apache.spark.sql.aqepilot.points.join_selection
+
+import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.plans.{JoinState, JoinStrategy}
+import org.apache.spark.sql.execution.SparkPlan
+
+import io.aqepilot.joins.Selection
+import io.aqepilot.log.AqePilotFate
+import io.aqepilot.terms.Fate
+
+/** What became of the strategies that joins were planned with, read off the final plan as [[JoinFates]] does. */
+object SelectionFates extends FateReader {
+
+  override def read(plan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
+    val joins: Map[Long, (SparkPlan, JoinState)] = nodes(plan).flatMap { p =>
+      for {
+        _ <- JoinStrategy.of(p)
+        state <- JoinState.of(p)
+      } yield state.id -> ((p, state))
+    }.toMap
+    val isLast = stands(decisions)
+    decisions.filter(d => d.event.applied && d.event.joinId.isDefined).map { d =>
+      val found = joins.get(d.event.joinId.get)
+      val strategy = found.flatMap(f => JoinStrategy.of(f._1))
+      val fate = found match {
+        case Some((join, state)) =>
+          val ran = JoinStrategy.selection(join)
+          if (
+            ran.exists(isAsSaid(d, _)) || ran.exists(state.selection.inForce.contains) && isLast(d)
+          )
+            if (strategy == d.event.sparkStrategy) Fate.NoChange else Fate.Adopted
+          else if (isLast(d)) Fate.RefusedByCost
+          else Fate.Superseded
+        case None => Fate.Superseded
+      }
+      AqePilotFate(d.event.decisionId, fate.code, strategy)
+    }
+  }
+
+  /** Whether a join runs as an answer says, be it that a later re-plan without one left it so. */
+  private def isAsSaid(d: Decided, ran: Selection): Boolean = d.chosen.exists {
+    case Selection(strategy, side) =>
+      (strategy.isEmpty || strategy == ran.strategy) && side.forall(ran.buildSide.contains(_))
+    case _ => false
+  }
+}

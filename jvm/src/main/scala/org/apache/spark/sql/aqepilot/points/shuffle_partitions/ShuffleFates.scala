@@ -1,0 +1,36 @@
+package org.apache.spark.sql.aqepilot.points.shuffle_partitions
+
+import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+
+import io.aqepilot.log.AqePilotFate
+import io.aqepilot.terms.Fate
+
+/** What became of numbers of partitions: found on the final plan's shuffles, by the id of their group. */
+object ShuffleFates extends FateReader {
+
+  /** Of the group that a decision is about. */
+  final case class ShuffleId(id: Long)
+
+  def strategy(number: Int): String = s"$number partitions"
+
+  /** The id of the group that a decision is about. */
+  def id(d: Decided): Option[Long] =
+    d.id.collect { case ShuffleId(id) => id }
+
+  override def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
+    val ran = nodes(finalPlan).collect { case e: ShuffleExchangeExec =>
+      e.getTagValue(SetShufflePartitions.tag).map(_ -> strategy(e.outputPartitioning.numPartitions))
+    }.flatten.toMap
+    decisions.filter(_.event.applied).map { d =>
+      val found = id(d).flatMap(ran.get)
+      val fate = found match {
+        case None                                         => Fate.Superseded
+        case Some(n) if d.event.sparkStrategy.contains(n) => Fate.NoChange
+        case Some(_)                                      => Fate.Adopted
+      }
+      AqePilotFate(d.event.decisionId, fate.code, found)
+    }
+  }
+}

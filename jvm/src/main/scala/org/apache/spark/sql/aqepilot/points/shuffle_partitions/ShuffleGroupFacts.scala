@@ -1,0 +1,147 @@
+package org.apache.spark.sql.aqepilot.points.shuffle_partitions
+
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
+import org.apache.spark.sql.aqepilot.plans.{JoinSide, ShuffleGroup, ShuffleGroups, Tables}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GenericInternalRow}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
+import org.apache.spark.sql.execution.{
+  BaseLimitExec,
+  ExpandExec,
+  GenerateExec,
+  SortExec,
+  SparkPlan,
+  UnionExec
+}
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.command.DataWritingCommandExec
+import org.apache.spark.sql.execution.datasources.WriteFilesExec
+import org.apache.spark.sql.execution.exchange.{Exchange, ShuffleExchangeExec}
+import org.apache.spark.sql.execution.joins.BaseJoinExec
+import org.apache.spark.sql.execution.python.EvalPythonExec
+import org.apache.spark.sql.execution.window.WindowExecBase
+import org.apache.spark.sql.internal.SQLConf
+
+/** The facts of `shuffle_partitions` on one group of shuffles. */
+final case class ShuffleGroupFacts(
+    numShuffles: Int,
+    numPartitions: Int,
+    isRange: Boolean,
+    keys: Seq[String],
+    distinctCount: Option[BigInt],
+    sizes: Option[Seq[BigInt]],
+    rowCount: Option[BigInt],
+    inputBytes: Option[BigInt],
+    knownBytes: Option[BigInt],
+    tables: Seq[String],
+    feeds: Seq[String]
+) {
+
+  def row(sc: SparkContext, conf: SQLConf, executionId: Option[Long]): LazyRow = {
+    def long(n: Option[BigInt]): Any = n.map(JoinSide.toLong).getOrElse(null)
+    LazyRow(
+      () => QueryFacts.query(sc, executionId),
+      () => QueryFacts.conf(conf),
+      () => QueryFacts.cluster(sc),
+      () =>
+        new GenericInternalRow(
+          Array[Any](
+            numShuffles,
+            numPartitions,
+            QueryFacts.string(if (isRange) "RANGE" else "HASH"),
+            QueryFacts.strings(keys),
+            keys.size,
+            long(distinctCount),
+            long(sizes.map(_.sum)),
+            long(sizes.map(_.max)),
+            long(rowCount),
+            long(inputBytes),
+            long(knownBytes),
+            QueryFacts.strings(tables),
+            QueryFacts.strings(feeds)
+          )
+        )
+    )
+  }
+}
+
+object ShuffleGroupFacts {
+
+  def of(group: ShuffleGroup, conf: SQLConf): ShuffleGroupFacts = {
+    val links = group.shuffles.map(ShuffleGroups.link)
+    val known = links.flatten
+    def ofAll[T](value: LogicalPlan => Option[T]): Option[Seq[T]] = {
+      val values = known.map(value)
+      if (known.size < links.size || values.exists(_.isEmpty)) None else Some(values.flatten)
+    }
+    def estimated(bytes: BigInt) = if (bytes < conf.defaultSizeInBytes) Some(bytes) else None
+    val measured = group.shuffles.flatMap(_.child.collect {
+      case s: QueryStageExec if s.isMaterialized => s.getRuntimeStatistics.sizeInBytes
+    })
+    ShuffleGroupFacts(
+      group.shuffles.size,
+      group.number,
+      group.shuffles.exists(_.outputPartitioning.isInstanceOf[RangePartitioning]),
+      keys(group.shuffles.head).map(_.sql),
+      distinctCount(group.shuffles),
+      ofAll(p => estimated(p.stats.sizeInBytes)),
+      ofAll(_.stats.rowCount).map(_.sum),
+      ofAll(p => estimated(inputs(p).sum)).map(_.sum),
+      if (measured.isEmpty) None else Some(measured.sum),
+      known.flatMap(Tables.of).distinct,
+      feeds(group.readers.head).distinct.sorted
+    )
+  }
+
+  def tables(group: ShuffleGroup): String =
+    group.shuffles.flatMap(ShuffleGroups.link(_)).map(Tables.described).distinct.mkString(" ⋈ ")
+
+  private def keys(shuffle: ShuffleExchangeExec): Seq[Expression] =
+    shuffle.outputPartitioning match {
+      case e: Expression => e.children
+      case _             => Nil
+    }
+
+  private def distinctCount(shuffles: Seq[ShuffleExchangeExec]): Option[BigInt] = {
+    val counts = for {
+      shuffle <- shuffles
+      key <- keys(shuffle) match {
+        case Seq(a: Attribute) => Some(a)
+        case _                 => None
+      }
+      plan <- ShuffleGroups.link(shuffle)
+      column <- plan.stats.attributeStats.get(key)
+      count <- column.distinctCount
+    } yield count
+    if (counts.isEmpty) None else Some(counts.max)
+  }
+
+  /** The estimates of the largest parts of a plan that join nothing: where there are no statistics, Spark takes
+    * the product of its sides for a join's size.
+    */
+  private def inputs(plan: LogicalPlan): Seq[BigInt] =
+    if (plan.find(_.children.size > 1).isEmpty) Seq(plan.stats.sizeInBytes)
+    else plan.children.flatMap(inputs)
+
+  private def feeds(plan: SparkPlan): Seq[String] = plan match {
+    case _: Exchange => Nil
+    case p           => word(p).toSeq ++ p.children.flatMap(feeds)
+  }
+
+  private def word(plan: SparkPlan): Option[String] = plan match {
+    case _: BaseAggregateExec                          => Some("AGGREGATE")
+    case _: BaseJoinExec                               => Some("JOIN")
+    case _: WindowExecBase                             => Some("WINDOW")
+    case s: SortExec if s.global                       => Some("SORT")
+    case _: GenerateExec                               => Some("GENERATE")
+    case _: ExpandExec                                 => Some("EXPAND")
+    case _: EvalPythonExec                             => Some("PYTHON")
+    case _: BaseLimitExec                              => Some("LIMIT")
+    case _: UnionExec                                  => Some("UNION")
+    case _: WriteFilesExec | _: DataWritingCommandExec => Some("WRITE")
+    case p if p.nodeName.contains("Pandas")            => Some("PYTHON")
+    case _                                             => None
+  }
+}

@@ -1,0 +1,73 @@
+package org.apache.spark.sql.aqepilot.points.skew_join
+
+import scala.annotation.tailrec
+
+import org.apache.spark.sql.aqepilot.doors.SparkCosts
+import org.apache.spark.sql.aqepilot.plans.{JoinStage, RequiredDistribution, UsersRepartitions}
+import org.apache.spark.sql.execution.{RemoveRedundantSorts, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.OptimizeSkewedJoin
+import org.apache.spark.sql.execution.exchange.{
+  ENSURE_REQUIREMENTS,
+  ShuffleExchangeExec,
+  ShuffleExchangeLike
+}
+import org.apache.spark.sql.internal.SQLConf
+
+/** Takes back what Spark's own rule for skewed joins did: the splits, and the shuffles that it took for them. */
+private object SparksSplits {
+
+  /** The plan with a stage's shuffles read in whole.
+    *
+    * @param bare
+    *   what stands in the stage's place
+    */
+  def undone(plan: SparkPlan, stage: JoinStage, bare: SparkPlan): SparkPlan = {
+    val less = replaced(plan, stage.root, bare)
+    // Without this setting the rule takes no shuffle: what is needless otherwise is somebody else's.
+    if (SQLConf.get.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN))
+      withoutNeedless(plan, less, bare)
+    else less
+  }
+
+  @tailrec
+  private def withoutNeedless(before: SparkPlan, plan: SparkPlan, bare: SparkPlan): SparkPlan =
+    plan
+      .collect {
+        case e: ShuffleExchangeExec
+            if e.shuffleOrigin == ENSURE_REQUIREMENTS || UsersRepartitions.isRestored(e) => e
+      }
+      .filter(_.exists(_ eq bare))
+      .map(e => replaced(plan, e, e.child))
+      .find(RequiredDistribution.isKept(before, _)) match {
+      case Some(less) => withoutNeedless(before, RemoveRedundantSorts(less), bare)
+      case None       => plan
+    }
+
+  def replaced(plan: SparkPlan, from: SparkPlan, to: SparkPlan): SparkPlan =
+    plan.transformDown {
+      case p if p eq from => to
+    } match {
+      case same if same eq plan => throw new IllegalStateException(s"${from.nodeName} is not there")
+      case other                => other
+    }
+
+  /** Whether Spark's own rule, run alone on the plan without any splits, makes of it what came in. If not, another
+    * extension's rule has had a hand in it.
+    */
+  def areAll(plan: SparkPlan): Boolean = {
+    val made = OptimizeSkewedJoin(RequiredDistribution.ensureRequirements)(allUndone(plan))
+    layouts(made) == layouts(plan) && shuffles(made) == shuffles(plan)
+  }
+
+  @tailrec
+  private def allUndone(plan: SparkPlan): SparkPlan = JoinStage.in(plan).find(_.isSplit) match {
+    case Some(stage) => allUndone(undone(plan, stage, stage.reading(None)))
+    case None        => plan
+  }
+
+  private def layouts(plan: SparkPlan) = JoinStage.in(plan).map { stage =>
+    (stage.shuffles.map(s => (s.stage.id, s.read)), stage.joins.map(SparkCosts.isSkewJoin))
+  }
+
+  def shuffles(plan: SparkPlan): Int = plan.collect { case s: ShuffleExchangeLike => s }.size
+}

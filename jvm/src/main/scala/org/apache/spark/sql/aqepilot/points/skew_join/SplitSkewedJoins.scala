@@ -1,0 +1,48 @@
+package org.apache.spark.sql.aqepilot.points.skew_join
+
+import org.apache.spark.sql.aqepilot.decision.{Health, PolicySet}
+import org.apache.spark.sql.aqepilot.doors.Sessions
+import org.apache.spark.sql.aqepilot.log.DecisionRecord
+import org.apache.spark.sql.aqepilot.plans.{JoinFacts, JoinStage, JoinState, OtherRules}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
+
+import io.aqepilot.points.skew_join.SkewJoinPoint
+import io.aqepilot.terms.Reason
+
+/** The decision point `skew_join`: splits the partitions of joins as policies say.
+  *
+  * Hook: query stage preparation, after `OptimizeSkewedJoin`, whose work on a decided join is undone and done
+  * again with the decided values. A join without a decision keeps what Spark's rule made of it, and so does one
+  * whose decision would take a shuffle that nobody allowed, or whose splits are another extension's.
+  *
+  * A no-op without policies, and for joins whose stage has shuffles that have not run.
+  */
+object SplitSkewedJoins extends Rule[SparkPlan] {
+
+  private val point = SkewJoinPoint
+
+  override def apply(plan: SparkPlan): SparkPlan = DecisionRecord.failingOpen(point, plan) {
+    lazy val set = PolicySet.of(conf)
+    if (!Health.isLive(point) || !set.isAsked(point) || !plan.exists(JoinStage.isSplittable))
+      plan
+    else Sessions.active.fold(plan)(split(_, set, plan))
+  }
+
+  private def split(session: Sessions.Classic, set: PolicySet, plan: SparkPlan): SparkPlan = {
+    val stages = JoinStage.in(plan)
+    stages.filter(s => JoinState.of(s.root).isEmpty).foreach { s =>
+      val what = s"a ${JoinFacts.name(s.root.joinType)} join made by a re-plan"
+      DecisionRecord.undecided(session, point, Reason.UntrackedJoin, what, None)
+    }
+    lazy val areSparks = !OtherRules.prepareStages(session) || SparksSplits.areAll(plan)
+    stages.flatMap(s => JoinState.of(s.root)).foldLeft(plan) { (current, root) =>
+      JoinStage.in(current).find(s => JoinState.of(s.root).contains(root)).fold(current) { stage =>
+        DecisionRecord.failingOpen(
+          point,
+          current
+        )(new SkewDecisions(session, set, current, stage, areSparks).decided)
+      }
+    }
+  }
+}

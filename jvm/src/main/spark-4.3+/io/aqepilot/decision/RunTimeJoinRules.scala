@@ -1,9 +1,0 @@
-package io.aqepilot.decision
-
-/** Spark's own run-time join rules from 4.3 on, by name. */
-private[decision] object RunTimeJoinRules {
-  val needs: Seq[Need] = Seq(
-    Need("org.apache.spark.sql.execution.adaptive.DemoteBroadcastHashJoin"),
-    Need("org.apache.spark.sql.execution.adaptive.ConvertSortMergeJoinToShuffledHashJoin")
-  )
-}

@@ -1,0 +1,52 @@
+package org.apache.spark.sql.aqepilot.settings
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class AqePilotConfSuite extends AnyFunSuite {
+
+  private def problems(settings: (String, String)*): Seq[String] =
+    AqePilotConf.problems(settings.toMap).map(p => s"${p.code} ${p.message}")
+
+  test("good settings have no problems") {
+    assert(
+      problems(
+        "spark.sql.shuffle.partitions" -> "x",
+        "spark.aqepilot.mode" -> "shadow",
+        "spark.aqepilot.guard.growth" -> "3",
+        "spark.aqepilot.guard.max_broadcast_bytes" -> "64m",
+        "spark.aqepilot.policies" -> "a, b",
+        "spark.aqepilot.policy.a.dynamic_join_selection" -> "NULL",
+        "spark.aqepilot.policy.b.when" -> "true"
+      ) === Nil
+    )
+  }
+
+  Seq(
+    ("spark.aqepilot.mode", "on", "MODE_INVALID"),
+    ("spark.aqepilot.strict", "yes", "SETTING_INVALID"),
+    ("spark.aqepilot.guard.growth", "0.5", "SETTING_INVALID"),
+    ("spark.aqepilot.guard.growth", "NaN", "SETTING_INVALID"),
+    ("spark.aqepilot.guard.max_broadcast_bytes", "-1", "SETTING_INVALID"),
+    ("spark.aqepilot.guard.max_broadcast_bytes", "lots", "SETTING_INVALID"),
+    ("spark.aqepilot.policies", "Sales", "SETTING_INVALID"),
+    ("spark.aqepilot.polices", "a", "SETTING_UNKNOWN"),
+    ("spark.aqepilot.policy.Sales.dynamic_join_selection", "NULL", "POLICY_NAME_INVALID"),
+    ("spark.aqepilot.policy.a.dynamic_join_selektion", "NULL", "POLICY_POINT_UNKNOWN"),
+    ("spark.aqepilot.policy.a.dynamic_join_selection", "NULL", "POLICY_NOT_LISTED")
+  ).foreach {
+    case (key, value, code) =>
+      test(s"$key=$value is $code and the message names it") {
+        val found = problems(key -> value)
+        assert(found.length === 1)
+        assert(found.head.startsWith(code + " ") && found.head.contains(key))
+      }
+  }
+
+  test("the nearest known name is offered") {
+    assert(problems("spark.aqepilot.polices" -> "a").head.contains("spark.aqepilot.policies?"))
+    assert(
+      problems("spark.aqepilot.policy.a.dynamic_join_selektion" -> "NULL").head
+        .contains("did you mean dynamic_join_selection?")
+    )
+  }
+}

@@ -1,0 +1,139 @@
+"""The Scala packages lie in layers: a file refers to its own and to those beneath, never up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+SOURCES = Path(__file__).parents[2] / "jvm/src/main"
+OURS = "io.aqepilot"
+IN_SPARK = "org.apache.spark.sql.aqepilot"
+POINTS = (f"{OURS}.points", f"{IN_SPARK}.points")
+# From the lowest to the highest. A package that is not named belongs to the one around it.
+LAYERS = {
+    "terms and events": (f"{OURS}.terms", f"{OURS}.log"),
+    "doors to Spark's private classes": (
+        "org.apache.spark.sql.execution.adaptive",
+        "org.apache.spark.sql.execution.aqepilot",
+        f"{IN_SPARK}.doors",
+    ),
+    "settings": (f"{IN_SPARK}.settings",),
+    "policy": (f"{OURS}.policy", f"{IN_SPARK}.python"),
+    "decision": (
+        f"{OURS}.fingerprint",
+        f"{IN_SPARK}.decision",
+        f"{IN_SPARK}.control",
+        f"{IN_SPARK}.experiment",
+    ),
+    "record": (f"{IN_SPARK}.log",),
+    "plans, shared by the points": (f"{OURS}.joins", f"{IN_SPARK}.plans"),
+    "points": POINTS,
+    "extension": (OURS, IN_SPARK),
+}
+PACKAGES = {
+    package: layer for layer, packages in enumerate(LAYERS.values()) for package in packages
+}
+# Comments and texts.
+_NO_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_PACKAGE = re.compile(r"^package ([\w.]+)", re.MULTILINE)
+_NAME = re.compile(r"\b(?:io\.aqepilot|org\.apache\.spark\.sql\.(?:aqepilot|execution))(?:\.\w+)*")
+_IMPORT = re.compile(r"\bimport ([\w.]+)\.\{([^}]*)\}")
+
+
+class Reference(NamedTuple):
+    """That a file refers to a package of ours.
+
+    Attributes:
+        file: Where, below the sources.
+        package: Of the file.
+        to: The package, or what is in it.
+    """
+
+    file: str
+    package: str
+    to: str
+
+
+def home(name: str) -> str | None:
+    """Returns the package in the layers that a name is in, if it is one of ours."""
+    found = [p for p in PACKAGES if name == p or name.startswith(f"{p}.")]
+    return max(found, key=len) if found else None
+
+
+def of_point(package: str) -> str | None:
+    """Returns the decision point that a package is of."""
+    return next((package[len(p) + 1 :] for p in POINTS if package.startswith(f"{p}.")), None)
+
+
+def references(file: str, text: str) -> Iterator[Reference]:
+    """Yields what a source refers to by full names: in imports and anywhere else in the code."""
+    package = _PACKAGE.search(text)
+    assert package, file
+    code = _NO_CODE.sub("", text[package.end() :])
+    names = set(_NAME.findall(code))
+    for path, selected in _IMPORT.findall(code):
+        names |= {f"{path}.{name.split('=>')[0].strip()}" for name in selected.split(",")}
+    for name in sorted(names):
+        if home(name):
+            yield Reference(file, package[1], name)
+
+
+def wrong(reference: Reference) -> str | None:
+    """Says what is wrong with a reference, if anything."""
+    here, there = home(reference.package), home(reference.to)
+    assert here, f"{reference.file}: {reference.package} is in no layer"
+    assert there
+    if there in (OURS, IN_SPARK) and not re.search(r"\.[A-Z]", reference.to):
+        return None
+    if PACKAGES[there] > PACKAGES[here]:
+        return f"{reference.file} refers up to {reference.to}"
+    one, other = of_point(reference.package), of_point(reference.to)
+    if one and other and not (f"{other}.".startswith(f"{one}.")):
+        return f"{reference.file} of {one} refers to another point: {reference.to}"
+    return None
+
+
+def all_references() -> list[Reference]:
+    return [
+        reference
+        for file in sorted(SOURCES.rglob("*.scala"))
+        for reference in references(str(file.relative_to(SOURCES)), file.read_text())
+    ]
+
+
+def test_no_source_refers_to_a_layer_above_its_own_or_to_another_point() -> None:
+    found = all_references()
+    assert len(found) > 500
+    assert [what for what in map(wrong, found) if what] == []
+
+
+@pytest.mark.parametrize(
+    ("package", "line", "is_wrong"),
+    [
+        (f"{OURS}.policy", f"import {IN_SPARK}.log.DecisionLog", True),
+        (f"{IN_SPARK}.doors", f"def of = {IN_SPARK}.settings.AqePilotConf.Mode", True),
+        (f"{IN_SPARK}.log", f"import {OURS}.points.skew_join.SkewJoinPoint", True),
+        (f"{IN_SPARK}.points.skew_join", f"import {IN_SPARK}.points.join_reorder.{{A, B}}", True),
+        (f"{IN_SPARK}.decision", f"import {IN_SPARK}.{{control, Status}}", True),
+        (f"{IN_SPARK}.points.skew_join", f"import {OURS}.points.skew_join.SkewJoinPoint", False),
+        (f"{IN_SPARK}.points.skew_join", f"import {IN_SPARK}.plans.{{A => B, C}}", False),
+        (f"{IN_SPARK}.doors", f"/* see {IN_SPARK}.log.DecisionLog */", False),
+        (f"{OURS}.policy", "import org.apache.spark.sql.execution.SparkPlan", False),
+    ],
+)
+def test_a_reference_up_is_told(package: str, line: str, is_wrong: bool) -> None:
+    found = references("Some.scala", f"package {package}\n\n{line}\n")
+    assert any(map(wrong, found)) == is_wrong
+
+
+def test_each_point_has_its_package() -> None:
+    sources = (SOURCES / "scala").glob("io/aqepilot/points/*/*Point.scala")
+    names = sorted(file.parent.name for file in sources)
+    assert names == sorted(set(names))
+    text = (SOURCES / "scala/io/aqepilot/terms/DecisionPoints.scala").read_text()
+    listed = text[text.index("val names") : text.index("val all")]
+    assert names == sorted(re.findall(r'"(\w+)"', listed))
