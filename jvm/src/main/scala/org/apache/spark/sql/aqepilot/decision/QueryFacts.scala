@@ -30,28 +30,29 @@ object QueryFacts {
   def fingerprint(executionId: Option[Long]): Option[String] =
     executionId.flatMap(Fingerprints.of)
 
-  def query(sc: SparkContext, executionId: Option[Long]): LazyRow = LazyRow(
-    () => executionId.getOrElse(null),
-    () => string(fingerprint(executionId).orNull),
-    () => string(sc.getLocalProperty(SparkContext.SPARK_JOB_DESCRIPTION)),
-    () => string(sc.appName),
-    () => string(sc.applicationId),
-    () => string(sc.sparkUser),
-    () =>
-      strings(
-        Option(sc.getLocalProperty("spark.job.tags")).toSeq
-          .flatMap(_.split(",").toSeq)
-          .filter(_.nonEmpty)
-          .sorted
-      ),
-    () => string(run(sc).job.value),
-    () => string(run(sc).job.source),
-    () => string(run(sc).run.value),
-    () => string(run(sc).run.source),
-    () => run(sc).attempt.map(_.value).getOrElse(null)
-  )
-
-  private def run(sc: SparkContext) = Runs.of(SQLConf.get, sc)
+  def query(sc: SparkContext, executionId: Option[Long]): LazyRow = {
+    lazy val run = Runs.of(SQLConf.get, sc)
+    LazyRow(
+      () => executionId.getOrElse(null),
+      () => string(fingerprint(executionId).orNull),
+      () => string(sc.getLocalProperty(SparkContext.SPARK_JOB_DESCRIPTION)),
+      () => string(sc.appName),
+      () => string(sc.applicationId),
+      () => string(sc.sparkUser),
+      () =>
+        strings(
+          Option(sc.getLocalProperty("spark.job.tags")).toSeq
+            .flatMap(_.split(",").toSeq)
+            .filter(_.nonEmpty)
+            .sorted
+        ),
+      () => string(run.job.value),
+      () => string(run.job.source),
+      () => string(run.run.value),
+      () => string(run.run.source),
+      () => run.attempt.map(_.value).getOrElse(null)
+    )
+  }
 
   /** The settings that are facts. */
   def conf(c: SQLConf): InternalRow = confs.of(c)(readConf(_).copy())

@@ -26,8 +26,10 @@ final class Registered(points: Seq[DecisionPoint]) {
   def strategy(strategy: => SparkStrategy): SparkStrategy =
     orElse[SparkStrategy](NoStrategy)(strategy)
 
+  private val name = Registered.named(points)
+
   private def orElse[T <: AnyRef](none: => T)(made: => T): T =
-    FailOpen.recover(Registered.named(points)) { fault =>
+    FailOpen.recover(name) { fault =>
       Health.after(fault, points: _*)
       none
     }(Registered.whole(made))
@@ -54,10 +56,16 @@ object Registered {
     *   in this Spark it has a method more
     */
   def whole[T <: AnyRef](made: T): T = {
-    made.getClass.getMethods.find(m => Modifier.isAbstract(m.getModifiers)).foreach { m =>
-      throw new AbstractMethodError(s"${made.getClass.getName} has no ${m.getName}")
-    }
+    val lacking = lacks.get(made.getClass)
+    if (lacking != null)
+      throw new AbstractMethodError(s"${made.getClass.getName} has no $lacking")
     made
+  }
+
+  /** The name of a method that a class lacks, looked for once: Spark asks for strategies at each planning. */
+  private val lacks = new ClassValue[String] {
+    override def computeValue(of: Class[_]): String =
+      of.getMethods.find(m => Modifier.isAbstract(m.getModifiers)).fold[String](null)(_.getName)
   }
 }
 

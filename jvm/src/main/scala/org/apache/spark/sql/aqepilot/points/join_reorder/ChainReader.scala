@@ -112,7 +112,7 @@ final private[aqepilot] class ChainReader(closed: Seq[LogicalPlan]) extends Pred
   def shared: AttributeSet = {
     val seen = mutable.HashSet.empty[Long]
     AttributeSet(relations.flatMap { relation =>
-      val own = relation.outputSet.toSeq
+      val own = relation.output
       val twice = own.filter(a => seen(a.exprId.id))
       seen ++= own.map(_.exprId.id)
       twice

@@ -135,7 +135,7 @@ object SelectJoin extends SparkStrategy {
     )
     val begun = System.nanoTime()
     val facts = new SelectionFacts(state, join, conf, JoinState.isReplan(join), planned)
-    val key = (set, facts.version, QueryFacts.conf(conf))
+    val key = (set, facts.version, facts.settings)
     state.selection.asked.filter(_.key == key).getOrElse {
       val number = state.selection.asked.fold(1)(_.number + 1)
       val asked = Asking.of(session, set, point, executionId, begun = begun)(

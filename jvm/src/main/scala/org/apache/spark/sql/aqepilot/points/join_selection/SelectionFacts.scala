@@ -12,6 +12,7 @@ import org.apache.spark.sql.aqepilot.plans.{
   JoinStrategy,
   PlannedSide
 }
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, RowOrdering}
 import org.apache.spark.sql.catalyst.optimizer.{
   BuildLeft,
@@ -73,6 +74,8 @@ final class SelectionFacts(
     rightKeys,
     runTimeHint(join.hint.rightHint, state.userHint.rightHint)
   )
+
+  lazy val settings: InternalRow = QueryFacts.conf(conf)
 
   /** All that an answer depends on, beside the settings. */
   def version: Any = (left.version, right.version, join.hint, join.joinType, isReplan)
@@ -142,7 +145,7 @@ final class SelectionFacts(
 
   def row(sc: SparkContext, executionId: Option[Long]): LazyRow = LazyRow(
     () => QueryFacts.query(sc, executionId),
-    () => QueryFacts.conf(conf),
+    () => settings,
     () => QueryFacts.cluster(sc),
     () => joinRow,
     () => left.row(admits(join.left, join.right, BuildLeft), conf),
