@@ -84,5 +84,11 @@ CASES = {
     "no_broadcast_of_range_joins": Case(
         ["no_broadcast_of_range_joins"], tpcds.files, _tpcds, LARGE_BROADCASTS, SMALL_BROADCASTS
     ),
+    "balanced": Case(
+        ["balanced"],
+        tpcds.files,
+        _tpcds,
+        beside={"8 partitions": {"spark.sql.shuffle.partitions": "8"}},
+    ),
     "all_points": Case(parity.SPARKS_OWN, tpcds.files, _tpcds),
 }

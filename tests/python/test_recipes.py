@@ -16,6 +16,21 @@ def test_each_recipe_is_a_policy_for_each_spark(name, minor):
     assert recipes.text(name, minor).startswith("# NOTE ")
 
 
+def test_balanced_has_the_points_of_its_parts():
+    parts = (
+        "right_sized_shuffles",
+        "expanding_stages",
+        "hot_keys",
+        "no_broadcast_of_range_joins",
+    )
+    points = {}
+    for part in parts:
+        its = recipes.get(part, "4.3").points
+        assert not points.keys() & its.keys()
+        points |= its
+    assert recipes.get("balanced", "4.3").points == points
+
+
 def test_only_the_older_rule_prefers_hash_to_merge():
     for minor in MINORS:
         text = recipes.get("dynamic_join_selection", minor).points["dynamic_join_selection"]

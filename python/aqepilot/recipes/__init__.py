@@ -28,6 +28,16 @@ _FILES = {
     "most_selective_first": {_NEWEST: "most_selective_first.toml"},
     "initial_partition_num": {_NEWEST: "initial_partition_num.toml"},
     "right_sized_shuffles": {_NEWEST: "right_sized_shuffles.toml"},
+    "balanced": {_NEWEST: "balanced.toml"},
+}
+# These begin with a file of their own and have the points of other recipes.
+_MADE_OF = {
+    "balanced": (
+        "right_sized_shuffles",
+        "expanding_stages",
+        "hot_keys",
+        "no_broadcast_of_range_joins",
+    ),
 }
 
 
@@ -61,7 +71,14 @@ def text(name: str, spark: str | None = None) -> str:
         message = f"there is no recipe for Spark {minor}; there are for {', '.join(minors)}."
         raise AqePilotError(Problem("RECIPE_UNKNOWN", message))
     last = next(key for key in _FILES[name] if _number(minor) <= _number(key))
-    return files("aqepilot.recipes").joinpath(_FILES[name][last]).read_text("utf-8")
+    own = files("aqepilot.recipes").joinpath(_FILES[name][last]).read_text("utf-8")
+    return own + "".join(_points_of(part, minor) for part in _MADE_OF.get(name, ()))
+
+
+def _points_of(name: str, spark: str) -> str:
+    """A recipe's points, with its summary above."""
+    points = text(name, spark).split(f'name = "{name}"\n', 1)[1]
+    return f"\n# {name}: {summary(name, spark)}\n{points.lstrip()}"
 
 
 def get(name: str, spark: str | None = None) -> Policy:
