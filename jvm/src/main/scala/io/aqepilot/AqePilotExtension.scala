@@ -3,6 +3,7 @@ package io.aqepilot
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 import org.apache.spark.sql.aqepilot.{AqePilotAnswer, FailOpen, Health, SqlFunctions, Start}
 import org.apache.spark.sql.aqepilot.Registered.at
+import org.apache.spark.sql.aqepilot.points.write_distribution.DistributeWrites
 import org.apache.spark.sql.aqepilot.rewrite.{
   FinalStage,
   JoinIdentity,
@@ -27,7 +28,8 @@ import io.aqepilot.decision.{
   Need,
   PartitionCoalescingPoint,
   ShufflePartitionsPoint,
-  SkewJoinPoint
+  SkewJoinPoint,
+  WriteDistributionPoint
 }
 import io.aqepilot.policy.{AqePilotBytes, ScalarFunction}
 
@@ -36,6 +38,7 @@ import io.aqepilot.policy.{AqePilotBytes, ScalarFunction}
   * {{{
   *   analysed plan
   *      | optimiser, before costs   ReorderJoins            join_reorder, after Spark's own rule
+  *      |                           DistributeWrites        write_distribution, before Spark sorts for a write
   *      v
   *   optimised plan
   *      | planner strategy          JoinIdentity            names each join, keeps the user's hint; plans nothing
@@ -78,6 +81,7 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
   private def rules(spark: SparkSessionExtensions): Unit = {
     val (join, skew, coalescing) = (JoinSelectionPoint, SkewJoinPoint, PartitionCoalescingPoint)
     at(JoinReorderPoint)(r => spark.injectPreCBORule(_ => r.logical(ReorderJoins)))
+    at(WriteDistributionPoint)(r => spark.injectPreCBORule(_ => r.logical(DistributeWrites)))
     at(join, DynamicJoinSelectionPoint, skew) { r =>
       spark.injectPlannerStrategy(_ => r.strategy(JoinIdentity))
     }

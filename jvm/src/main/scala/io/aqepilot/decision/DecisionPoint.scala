@@ -113,6 +113,7 @@ final case class Verdict(decision: Option[Any], reason: Reason, detail: Option[S
 object DecisionPoints {
   val all: Seq[DecisionPoint] = Seq(
     JoinReorderPoint,
+    WriteDistributionPoint,
     JoinSelectionPoint,
     ShufflePartitionsPoint,
     DynamicJoinSelectionPoint,

@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot.rewrite
 
 import org.apache.spark.sql.aqepilot.FailOpen
 import org.apache.spark.sql.aqepilot.log.FateReader
+import org.apache.spark.sql.aqepilot.points.write_distribution.WriteFates
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 
@@ -12,7 +13,8 @@ import io.aqepilot.decision.{
   JoinSelectionPoint,
   PartitionCoalescingPoint,
   ShufflePartitionsPoint,
-  SkewJoinPoint
+  SkewJoinPoint,
+  WriteDistributionPoint
 }
 import io.aqepilot.log.{AqePilotDecision, AqePilotFate}
 
@@ -22,6 +24,7 @@ object Fates extends FateReader {
   private val readers: Seq[(String, FateReader)] =
     Seq(
       JoinReorderPoint.name -> OrderFates,
+      WriteDistributionPoint.name -> WriteFates,
       JoinSelectionPoint.name -> SelectionFates,
       ShufflePartitionsPoint.name -> ShuffleFates,
       DynamicJoinSelectionPoint.name -> JoinFates,
