@@ -36,6 +36,9 @@ SQL = {
     "partition_coalescing": """
         named_struct('target_bytes', greatest(1024L, 2 * shuffle.max_bytes),
           'min_partitions', 1 + stage.num_shuffles, 'local_read', NOT stage.has_sort)""",
+    "write_distribution": """
+        CASE WHEN size(write.columns) > 1 THEN named_struct('rebalance', true,
+          'columns', slice(input.distributing_columns, 1, 1), 'target_bytes', 65536L) END""",
 }
 SOURCE = """
 def join_reorder(facts):
@@ -89,6 +92,12 @@ def partition_coalescing(facts):
         "min_partitions": 1 + facts.stage.num_shuffles,
         "local_read": not facts.stage.has_sort,
     }
+
+
+def write_distribution(facts):
+    if len(facts.write.columns) > 1:
+        columns = facts.input.distributing_columns[:1]
+        return {"rebalance": True, "columns": columns, "target_bytes": 65536}
 """
 
 

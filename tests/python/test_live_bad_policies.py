@@ -373,6 +373,7 @@ NEEDED = {
     "cost_evaluation": "facts/CostFacts",
     "join_selection": "facts/SelectionFacts",
     "join_reorder": "facts/ChainFacts",
+    "write_distribution": "points/write_distribution/WriteFacts",
 }
 
 
