@@ -148,6 +148,11 @@ object Reason {
     "SOURCE_DISTRIBUTION",
     "the data source that is written to requires a distribution or an order of the rows, which wins"
   )
+  val AmbiguousPartition: Reason = Reason(
+    "AMBIGUOUS_PARTITION",
+    "a dynamic partition column is of a type of which two values may be equal and have two directories, or share " +
+      "one: Spark's writer fails where one task has both, so no more rows are brought to one task"
+  )
   val UnsuitableColumn: Reason = Reason(
     "UNSUITABLE_COLUMN",
     "a column to distribute rows by is not written, or is none that rows can be distributed by"
@@ -234,6 +239,7 @@ object Reason {
     StreamingWrite,
     BucketedTable,
     SourceDistribution,
+    AmbiguousPartition,
     UnsuitableColumn,
     EvaluationDeadline,
     EvaluationTooLarge,

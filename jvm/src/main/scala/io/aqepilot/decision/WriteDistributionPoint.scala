@@ -80,6 +80,12 @@ object WriteDistributionPoint extends DecisionPoint {
           "those of the dynamic columns that have the same value in all rows: nothing is distributed by them"
         ),
         fact(
+          "ambiguous_columns",
+          ArrayType(StringType),
+          "those of the dynamic columns that are floating-point numbers, timestamps, bytes or text with a collation: " +
+            "values may be equal and yet have two directories (0.0 and -0.0), or differ and share one"
+        ),
+        fact(
           "static_partitions",
           ArrayType(StringType),
           "partition columns whose value the command gives, as name=value, sorted"

@@ -107,7 +107,9 @@ object WriteLegality {
     else
       facts.strings("write.required_ordering").headOption.map { by =>
         (Reason.SourceDistribution, s"the rows of each task have to be sorted by $by")
-      }
+      }.orElse(facts.strings("write.ambiguous_columns").headOption.map { by =>
+        (Reason.AmbiguousPartition, s"the partition column $by")
+      })
 
   private def ofColumns(answer: WriteAnswer, facts: FactsRow): Option[(Reason, String)] = {
     val suitable = facts.strings("input.distributing_columns")

@@ -91,14 +91,16 @@ object DistributeWrites extends Rule[LogicalPlan] {
     if (fault.isEmpty) plan else write
   }
 
-  private def isSame(write: V1WriteCommand, plan: LogicalPlan): Boolean = plan match {
-    case now: V1WriteCommand =>
-      val isQuery = now.query match {
-        case r: RebalancePartitions => r.resolved && r.missingInput.isEmpty && (r.child eq write.query)
-        case query                  => query eq write.query
-      }
-      isQuery && now.resolved && now.query.output == write.query.output
-    case _ => false
+  private def isSame(write: V1WriteCommand, plan: LogicalPlan): Boolean = (plan eq write) || {
+    plan match {
+      case now: V1WriteCommand =>
+        val isAbove = now.query match {
+          case r: RebalancePartitions => r.missingInput.isEmpty && (r.child eq write.query)
+          case _                      => false
+        }
+        isAbove && now.resolved && now.query.output == write.query.output
+      case _ => false
+    }
   }
 
   private def record(

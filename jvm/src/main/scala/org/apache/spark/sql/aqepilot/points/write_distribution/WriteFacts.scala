@@ -18,6 +18,14 @@ import org.apache.spark.sql.execution.datasources.{
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.internal.SQLConf.PartitionOverwriteMode
 import org.apache.spark.sql.sources.DataSourceRegister
+import org.apache.spark.sql.types.{
+  BooleanType,
+  DateType,
+  DecimalType,
+  IntegralType,
+  StringType,
+  TimestampNTZType
+}
 
 /** The facts of `write_distribution` on one command, in the order of its schema. */
 final class WriteFacts(write: V1WriteCommand, session: Sessions.Classic, executionId: Option[Long]) {
@@ -70,6 +78,7 @@ final class WriteFacts(write: V1WriteCommand, session: Sessions.Classic, executi
     () => QueryFacts.strings(partitionColumns),
     () => QueryFacts.strings(dynamic.map(nameOf)),
     () => QueryFacts.strings(dynamic.filter(constant.contains).map(nameOf)),
+    () => QueryFacts.strings(dynamic.filterNot(WriteFacts.isExact).map(nameOf)),
     () => QueryFacts.strings(write.staticPartitions.map { case (k, v) => s"$k=$v" }.toSeq.sorted),
     () => overwritesDynamically,
     () => QueryFacts.strings(write.bucketSpec.toSeq.flatMap(_.bucketColumnNames)),
@@ -149,6 +158,13 @@ private object WriteFacts {
 
   /** On the threads of a streaming query, `foreachBatch` included. */
   val StreamingQuery = "sql.streaming.queryId"
+
+  /** Whether two values are the same to Spark's sort if, and only if, they are as names of directories. */
+  def isExact(column: Attribute): Boolean = column.dataType match {
+    case StringType | BooleanType | DateType | TimestampNTZType => true
+    case _: IntegralType | _: DecimalType                       => true
+    case _                                                      => false
+  }
 
   def word(mode: SaveMode): String = mode match {
     case SaveMode.ErrorIfExists => "ERROR_IF_EXISTS"

@@ -16,9 +16,11 @@ import org.apache.spark.sql.catalyst.expressions.{
 }
 import org.apache.spark.sql.catalyst.expressions.aggregate.{
   AggregateExpression,
+  Average,
   Count,
   Max,
-  Min
+  Min,
+  Sum
 }
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{
@@ -155,9 +157,12 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
   }
 
   private def hangsOnOrder(e: Expression): Boolean = e match {
-    case AggregateExpression(_: Count | _: Min | _: Max, _, _, _, _) => false
-    case a: AggregateExpression =>
-      a.aggregateFunction.children.exists(_.exists(c => isFloat(c)))
+    case a: AggregateExpression => a.aggregateFunction match {
+        case _: Count | _: Min | _: Max => false
+        case f: Sum                     => f.exists(isFloat)
+        case f: Average                 => f.child.exists(isFloat)
+        case _                          => true
+      }
     case WindowExpression(_: Rank | _: DenseRank, _) => false
     case _: WindowExpression                         => true
     case _                                           => false
