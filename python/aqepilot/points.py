@@ -216,6 +216,11 @@ class WriteDistributionWrite(Protocol):
     """those of the dynamic columns that have the same value in all rows: nothing is distributed by
     them
     """
+    ambiguous_columns: tuple[str, ...] | None
+    """those of the dynamic columns that are floating-point numbers, timestamps, bytes or text with
+    a collation: values may be equal and yet have two directories (0.0 and -0.0), or differ and
+    share one
+    """
     static_partitions: tuple[str, ...] | None
     """partition columns whose value the command gives, as name=value, sorted"""
     overwrites_dynamically: bool | None
