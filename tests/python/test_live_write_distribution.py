@@ -381,7 +381,8 @@ def test_values_that_fail_in_one_task_do_not_meet(
     source = table.sql(f"SELECT n, {AMBIGUOUS[values]} AS p FROM t")
     source.write.parquet(str(tmp_path / "source"))
     little.settings(
-        table, {"spark.sql.files.maxPartitionBytes": "1", "spark.sql.files.openCostInBytes": "1"}
+        table,
+        {"spark.sql.files.maxPartitionBytes": "1MB", "spark.sql.files.openCostInBytes": "1MB"},
     )
     df = table.read.parquet(str(tmp_path / "source"))
     by_day(df, tmp_path / "plain")

@@ -66,7 +66,8 @@ class WrittenQuerySuite extends AnyFunSuite with BeforeAndAfterAll {
     plain.unpersist(blocking = true)
     // AQE does not tell what order its plan's rows have.
     spark.conf.set("spark.sql.adaptive.enabled", "false")
-    try assert(query(spark.table("t").sort("n").localCheckpoint()).usersDistribution === Some("SORT"))
+    try
+      assert(query(spark.table("t").sort("n").localCheckpoint()).usersDistribution === Some("SORT"))
     finally spark.conf.unset("spark.sql.adaptive.enabled")
   }
 
@@ -86,16 +87,27 @@ class WrittenQuerySuite extends AnyFunSuite with BeforeAndAfterAll {
 
   private val columns = Seq(
     ("SELECT n, d, map(n, k) AS m, array(n) AS a FROM t", "n, d, a", true),
-    ("SELECT k, sum(d) AS s, sum(n) AS i, avg(n) AS a, count(d) AS c, max(d) AS m FROM t GROUP BY k",
-      "k, i, a, c, m", false),
+    (
+      "SELECT k, sum(d) AS s, sum(n) AS i, avg(n) AS a, count(d) AS c, max(d) AS m FROM t GROUP BY k",
+      "k, i, a, c, m",
+      false
+    ),
     ("SELECT k, round(s) AS r FROM (SELECT k, sum(d) AS s FROM t GROUP BY k)", "k", false),
     ("SELECT k FROM (SELECT k, sum(d) AS s FROM t GROUP BY k)", "k", true),
     ("SELECT k, collect_list(n) AS l, first(n) AS f FROM t GROUP BY k", "k", false),
-    ("SELECT n, row_number() OVER (PARTITION BY k ORDER BY d) AS r, rank() OVER (PARTITION BY k " +
-      "ORDER BY d) AS s FROM t", "n, s", false),
+    (
+      "SELECT n, row_number() OVER (PARTITION BY k ORDER BY d) AS r, rank() OVER (PARTITION BY k " +
+        "ORDER BY d) AS s FROM t",
+      "n, s",
+      false
+    ),
     ("SELECT n, k FROM t UNION ALL SELECT k, sum(d) FROM t GROUP BY k", "n", false),
-    ("SELECT k, e FROM (SELECT k, collect_list(n) AS l FROM t GROUP BY k) " +
-      "LATERAL VIEW explode(l) AS e", "k", false)
+    (
+      "SELECT k, e FROM (SELECT k, collect_list(n) AS l FROM t GROUP BY k) " +
+        "LATERAL VIEW explode(l) AS e",
+      "k",
+      false
+    )
   )
 
   columns.foreach { case (sql, by, evenly) =>
@@ -111,7 +123,11 @@ class WrittenQuerySuite extends AnyFunSuite with BeforeAndAfterAll {
   private val shuffles = Seq(
     ("SELECT n, k FROM t WHERE n > 3", "", ""),
     ("SELECT k + 1 AS j, k AS b, count(*) AS c FROM t GROUP BY k", "AGGREGATE", "b"),
-    ("SELECT c + 1 AS c, b FROM (SELECT k AS b, count(*) AS c FROM t GROUP BY k)", "AGGREGATE", "b"),
+    (
+      "SELECT c + 1 AS c, b FROM (SELECT k AS b, count(*) AS c FROM t GROUP BY k)",
+      "AGGREGATE",
+      "b"
+    ),
     ("SELECT n, k, rank() OVER (PARTITION BY k ORDER BY n) AS r FROM t", "WINDOW", "k"),
     ("SELECT n, x, t.k FROM t JOIN s ON t.k = s.k", "JOIN", "k"),
     ("SELECT n, x FROM t CROSS JOIN s", "JOIN", ""),

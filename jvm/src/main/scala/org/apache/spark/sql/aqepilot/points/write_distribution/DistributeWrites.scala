@@ -84,7 +84,8 @@ object DistributeWrites extends Rule[LogicalPlan] {
       write.withNewChildren(Seq(rebalance))
     }
     val fault =
-      if (by.forall(names => facts.attributes(names).size == names.size) && isSame(write, plan)) None
+      if (by.forall(names => facts.attributes(names).size == names.size) && isSame(write, plan))
+        None
       else Some("the rows would not be the query's, or not distributed as decided")
     fault.foreach(FailOpen.fault(point.name, _))
     record(session, write, id, asked, executionId, fault)

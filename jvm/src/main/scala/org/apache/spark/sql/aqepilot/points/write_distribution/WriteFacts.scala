@@ -28,7 +28,11 @@ import org.apache.spark.sql.types.{
 }
 
 /** The facts of `write_distribution` on one command, in the order of its schema. */
-final class WriteFacts(write: V1WriteCommand, session: Sessions.Classic, executionId: Option[Long]) {
+final class WriteFacts(
+    write: V1WriteCommand,
+    session: Sessions.Classic,
+    executionId: Option[Long]
+) {
 
   private val sc = session.sparkContext
   private val conf = session.sessionState.conf
@@ -94,7 +98,8 @@ final class WriteFacts(write: V1WriteCommand, session: Sessions.Classic, executi
     () => JoinSide.toLong(written.stats.sizeInBytes),
     () => written.stats.rowCount.map(JoinSide.toLong).getOrElse(null),
     () => JoinSide.rowBytes(query),
-    () => QueryFacts.string(if (written.isUnasked) Estimates.Guess else Estimates.from(query, conf)),
+    () =>
+      QueryFacts.string(if (written.isUnasked) Estimates.Guess else Estimates.from(query, conf)),
     () => distinctCount.map(JoinSide.toLong).getOrElse(null),
     () => written.tasks.getOrElse(null),
     () => string(written.lastShuffle.map(_.word)),

@@ -46,5 +46,9 @@ object WriteFates extends FateReader {
 
   private def strategy(r: RebalancePartitions): String =
     if (r.partitionExpressions.isEmpty) "rebalance"
-    else r.partitionExpressions.collect { case a: Attribute => a.name }.mkString("rebalance by ", ", ", "")
+    else r.partitionExpressions.collect { case a: Attribute => a.name }.mkString(
+      "rebalance by ",
+      ", ",
+      ""
+    )
 }

@@ -46,7 +46,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   Union,
   Window
 }
-import org.apache.spark.sql.execution.{CoalesceExec, LogicalRDD, SparkPlan, SortExec}
+import org.apache.spark.sql.execution.{CoalesceExec, LogicalRDD, SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{
@@ -86,7 +86,7 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
 
   /** A sort whose order the rows still have: neither a join nor an aggregate keeps it. */
   private def sorted(plan: LogicalPlan): Option[String] = plan match {
-    case s: Sort                                           => Some(sort(s.global))
+    case s: Sort                                            => Some(sort(s.global))
     case _: Aggregate | _: Window | _: RepartitionOperation => None
     case r: LogicalRDD if r.outputOrdering.nonEmpty         => Some(sort(global = true))
     case m: InMemoryRelation                                => cached(m)
@@ -97,7 +97,7 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
 
   /** A repartition anywhere beneath: joins and aggregates keep one that suits them. */
   private def distributed(plan: LogicalPlan): Option[String] = plan match {
-    case r: RebalancePartitions => Some("REBALANCE")
+    case r: RebalancePartitions       => Some("REBALANCE")
     case r: Repartition if !r.shuffle => Some("COALESCE")
     case _: RepartitionOperation      => Some("REPARTITION")
     case other                        => first(other.children)(distributed)
@@ -237,17 +237,17 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
           Some(scans(files))
         case _ => None
       }
-    case _: LeafNode                                                            => None
-    case _: Aggregate | _: Window | _: RepartitionOperation                     => None
-    case _: GlobalLimit | _: Offset | _: Tail                                   => None
-    case s: Sort if s.global                                                    => None
-    case u: UnaryNode                                                           => tasks(u.child)
-    case _                                                                      => None
+    case _: LeafNode                                        => None
+    case _: Aggregate | _: Window | _: RepartitionOperation => None
+    case _: GlobalLimit | _: Offset | _: Tail               => None
+    case s: Sort if s.global                                => None
+    case u: UnaryNode                                       => tasks(u.child)
+    case _                                                  => None
   }
 
   /** Source: `FilePartition.maxSplitBytes`. */
   private def scans(files: PartitioningAwareFileIndex): Int = {
-    val (openCost, count) = (conf.filesOpenCostInBytes, files.inputFiles.length)
+    val (openCost, count) = (conf.filesOpenCostInBytes, files.allFiles().size)
     val bytes = files.sizeInBytes + count * openCost
     val perTask = bytes / conf.filesMinPartitionNum.getOrElse(parallelism)
     val split = math.min(conf.filesMaxPartitionBytes, math.max(openCost, perTask))
