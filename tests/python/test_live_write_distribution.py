@@ -222,7 +222,7 @@ LEFT: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
     "repartition by": (lambda df: df.repartition("k"), "USER_REPARTITION"),
     "repartition by range": (lambda df: df.repartitionByRange(3, "n"), "USER_REPARTITION"),
     "coalesce": (lambda df: df.coalesce(2), "USER_REPARTITION"),
-    "rebalance": (lambda df: df.hint("rebalance", "k"), "USER_REPARTITION"),
+    "rebalance": (lambda df: df.hint("rebalance"), "USER_REPARTITION"),
     "repartition under a filter": (
         lambda df: df.repartition(3).where("n > 9").withColumn("m", sf.col("n") + 1),
         "USER_REPARTITION",
