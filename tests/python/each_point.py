@@ -139,7 +139,7 @@ ROWS = {
         " 'columns', array('g')) END",
         "CASE WHEN array_contains(write.columns, 'g') THEN true END",
         _files,
-        (6, 3, 8),
+        (6, 2, 8),
     ),
 }
 POINTS = tuple(ROWS)

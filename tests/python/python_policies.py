@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 SQL = {
     "join_reorder": "reverse(transform(chain.relations, (relation, i) -> i))",
+    "write_distribution": """
+        CASE WHEN size(write.columns) > 1 THEN named_struct('rebalance', true,
+          'columns', slice(input.distributing_columns, 1, 1), 'target_bytes', 65536L) END""",
     "join_selection": """
         CASE WHEN right.size_in_bytes < 200000 AND right.can_broadcast
           THEN named_struct('strategy', 'BROADCAST', 'build_side', 'RIGHT')
@@ -36,9 +39,6 @@ SQL = {
     "partition_coalescing": """
         named_struct('target_bytes', greatest(1024L, 2 * shuffle.max_bytes),
           'min_partitions', 1 + stage.num_shuffles, 'local_read', NOT stage.has_sort)""",
-    "write_distribution": """
-        CASE WHEN size(write.columns) > 1 THEN named_struct('rebalance', true,
-          'columns', slice(input.distributing_columns, 1, 1), 'target_bytes', 65536L) END""",
 }
 SOURCE = """
 def join_reorder(facts):

@@ -96,7 +96,7 @@ def test_short_queries_have_partitions_for_their_bytes(spark: SparkSession, tmp_
 
 
 @pytest.mark.parametrize(
-    ("query", "days"), [("2000 small tasks", 10), ("a skewed day", 3), ("without partitions", 0)]
+    ("query", "days"), [("2000 small tasks", 10), ("a skewed day", 4), ("without partitions", 0)]
 )
 def test_a_write_has_a_file_for_each_partition(
     spark: SparkSession, tmp_path: Path, query: str, days: int
