@@ -31,7 +31,8 @@ CHAIN = "SELECT count(*), sum(hash(l.v, r.w, d.x)) FROM l, r, d WHERE l.k = r.k 
 # Goes with the process; `run` gives each write a folder of its own there.
 _WRITTEN = tempfile.TemporaryDirectory(prefix="aqepilot-written-")
 FOLDER = f"{_WRITTEN.name}/all"
-WRITE = f"INSERT OVERWRITE DIRECTORY '{FOLDER}' USING parquet SELECT n % 3 AS g, k, w FROM r"
+WRITTEN = "SELECT n % 3 AS g, k, w FROM r"
+WRITE = f"INSERT OVERWRITE DIRECTORY '{FOLDER}' USING parquet {WRITTEN}"
 _SPLITS = "transform(left.bytes_by_partition_id, (b, i) -> if(i = 5, {}, null))"
 _AGGREGATED = "shuffles.num_shuffles = 1 AND shuffles.feeds = array('AGGREGATE')"
 _FEW_ROWS = "shuffle.row_count < 450"

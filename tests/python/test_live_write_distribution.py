@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -63,11 +64,16 @@ def facts(spark: SparkSession) -> dict[str, Any]:
 
 
 def ran(spark: SparkSession) -> str:
-    """The plans of the newest execution that wrote something."""
+    """The plans of the newest execution that wrote something, once Spark has the final one."""
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    found = spark._jsparkSession.sharedState().statusStore().executionsList()
-    texts = [found.apply(i).physicalPlanDescription() for i in range(found.size())]
-    return [text for text in texts if "Execute Insert" in text][-1]
+    give_up = time.monotonic() + 20
+    while True:
+        found = spark._jsparkSession.sharedState().statusStore().executionsList()
+        texts = [found.apply(i).physicalPlanDescription() for i in range(found.size())]
+        text = [text for text in texts if "Execute Insert" in text][-1]
+        if "isFinalPlan=false" not in text or time.monotonic() > give_up:
+            return text
+        time.sleep(0.05)
 
 
 def nodes(spark: SparkSession) -> list[str]:
