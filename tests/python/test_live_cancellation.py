@@ -114,11 +114,12 @@ def test_a_query_cancelled_while_its_policy_is_asked(
     CANCEL[how](spark, query)
     soon(query.is_done)
     if how == "interrupt" and sql == each_point.WRITE:
-        # Where Hadoop makes a folder by a command, it takes the interrupt of the thread for its own.
+        # Where Hadoop makes a folder by a command, it takes the thread's interrupt for its own.
         try:
             query.rows()
         except Py4JJavaError as e:
-            assert "InterruptedException" in str(e)
+            if "InterruptedException" not in str(e):
+                raise
     elif how == "interrupt":
         with pytest.raises(Py4JJavaError, match="InterruptedException"):
             query.rows()
