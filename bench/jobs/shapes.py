@@ -63,6 +63,12 @@ def run(spark: SparkSession, query, group: str) -> list:
         return list(pool.map(client, query.texts))
 
 
+def files(table: str) -> tuple[int, int]:
+    """How many files of data a table has, and their bytes."""
+    found = [f for f in Path("spark-warehouse", table).rglob("part-*") if f.is_file()]
+    return len(found), sum(f.stat().st_size for f in found)
+
+
 rows = {}
 for number in range(-work["warm_up"], work["rounds"]):
     pace = 0.0 if number < 0 else 1.0
@@ -80,6 +86,8 @@ for number in range(-work["warm_up"], work["rounds"]):
             if found is not None and rows.setdefault(name, found) != found:
                 error = "OTHER ROWS"
             changes, last[way] = adopted(sessions[way], last[way])
-            told = [number, name, way, seconds, changes, error]
+            writes = queries[name].writes
+            wrote = files(writes) if writes and not error else (None, None)
+            told = [number, name, way, seconds, changes, error, *wrote]
             print("RUN", json.dumps(told), flush=True)
 root.stop()

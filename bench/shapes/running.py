@@ -23,7 +23,7 @@ JOB = ROOT / "bench" / "jobs" / "shapes.py"
 PLAIN, BY_HAND, RECIPE, AGAIN = "plain", "settings by hand", "recipe", "plain again"
 HEAD = (
     *("query", "way", "median s", "to plain", "longest task s", "over median", "task s"),
-    *("tasks", "spill MB", "failed", "decisions adopted"),
+    *("tasks", "spill MB", "failed", "decisions adopted", "files", "KB a file"),
 )
 
 
@@ -99,12 +99,15 @@ def measure(
         ):
             if not line.startswith("RUN "):
                 continue
-            number, query, way, seconds, adopted, error = json.loads(line.removeprefix("RUN "))
+            number, query, way, seconds, adopted, error, files, size = json.loads(
+                line.removeprefix("RUN ")
+            )
             console.print(
                 f"{name}, round {number + 1}: {query}, {way}: {error or f'{seconds:.2f} s'}"
             )
             if number >= 0:
                 run = {"seconds": seconds, "adopted": adopted, "error": error}
+                run |= {"files": files, "file_bytes": size}
                 found[query][way].append({**run, "group": f"{number}|{query}|{way}"})
         (written,) = (path for path in log.iterdir() if path.is_file())
         tasks = by_group(written)
@@ -132,7 +135,7 @@ def _row(
     head = (query, way) if way == PLAIN else ("", way)
     if not good:
         said = next(iter(errors), "not run")
-        return (*head, f"fails: {said[:80]}", *[""] * 6, str(len(runs)), "")
+        return (*head, f"fails: {said[:80]}", *[""] * 6, str(len(runs)), "", "", "")
     pairs = [
         ours["seconds"] / theirs["seconds"]
         for ours, theirs in zip(runs, plain, strict=False)
@@ -154,4 +157,14 @@ def _row(
         f"{of['spilled_bytes'] / 1e6:.0f}",
         str(len(runs) - len(good)),
         f"{statistics.median(run['adopted'] for run in runs):g}",
+        *_files(good),
     )
+
+
+def _files(runs: Sequence[dict[str, Any]]) -> tuple[str, str]:
+    """How many files a write made, and their mean size; nothing for what writes none."""
+    wrote = [(run["files"], run["file_bytes"]) for run in runs if run.get("files")]
+    if not wrote:
+        return "", ""
+    count, size = (statistics.median(of) for of in zip(*wrote, strict=True))
+    return f"{count:g}", f"{size / count / 1000:.0f}"

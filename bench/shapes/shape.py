@@ -17,10 +17,17 @@ class Table(NamedTuple):
 
 
 class Query(NamedTuple):
-    """What is measured as one: its texts, by several clients at once or one after the other."""
+    """What is measured as one: its texts, by several clients at once or one after the other.
+
+    Attributes:
+        texts: Of SQL.
+        clients: How many run them.
+        writes: A table that they write, whose files are counted; empty for none.
+    """
 
     texts: Sequence[str]
     clients: int = 1
+    writes: str = ""
 
 
 def one(text: str) -> Query:

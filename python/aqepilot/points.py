@@ -195,6 +195,144 @@ class JoinReorderFacts(Protocol):
     joined: JoinReorderJoined
 
 
+class WriteDistributionWrite(Protocol):
+    """The facts `write` at `write_distribution`."""
+
+    command: str | None
+    """Spark's command, e.g. InsertIntoHadoopFsRelationCommand"""
+    format: str | None
+    """format of the files, e.g. parquet; null when it has no name"""
+    table: str | None
+    """the table that is written to; null for files of no table"""
+    mode: str | None
+    """APPEND, OVERWRITE, ERROR_IF_EXISTS or IGNORE; null when not known"""
+    columns: tuple[str, ...] | None
+    """columns of the rows, in the order of the write"""
+    partition_columns: tuple[str, ...] | None
+    """partition columns"""
+    dynamic_columns: tuple[str, ...] | None
+    """those of the partition columns whose values come from the rows"""
+    constant_columns: tuple[str, ...] | None
+    """those of the dynamic columns that have the same value in all rows: nothing is distributed by
+    them
+    """
+    ambiguous_columns: tuple[str, ...] | None
+    """those of the dynamic columns that are floating-point numbers, timestamps, bytes or text with
+    a collation: values may be equal and yet have two directories (0.0 and -0.0), or differ and
+    share one
+    """
+    static_partitions: tuple[str, ...] | None
+    """partition columns whose value the command gives, as name=value, sorted"""
+    overwrites_dynamically: bool | None
+    """whether an overwrite leaves partitions that get no rows
+    (spark.sql.sources.partitionOverwriteMode)
+    """
+    bucket_columns: tuple[str, ...] | None
+    """columns of the table's buckets"""
+    num_buckets: int | None
+    """buckets of the table; null when it has none"""
+    required_ordering: tuple[str, ...] | None
+    """what the rows of a task have to be sorted by beside the dynamic columns, as SQL"""
+    max_concurrent_writers: int | None
+    """spark.sql.maxConcurrentOutputFileWriters: files that a task has open at once; 0 = one, and
+    the rows are sorted by the dynamic columns first
+    """
+    is_adaptive: bool | None
+    """whether AQE is on (spark.sql.adaptive.enabled), without which no partitions are merged or
+    split
+    """
+    is_streaming: bool | None
+    """whether a streaming query writes"""
+
+
+class WriteDistributionInput(Protocol):
+    """The facts `input` at `write_distribution`."""
+
+    tables: tuple[str, ...] | None
+    """names of the tables or files beneath, in plan order"""
+    size_in_bytes: int | None
+    """Spark's estimate of its size, bytes, before partitions of tables are pruned: see
+    estimate_from
+    """
+    row_count: int | None
+    """Spark's estimate of its rows; null when it has none"""
+    row_bytes: int | None
+    """Spark's estimate of one row's size, by its columns' types, bytes
+    (EstimationUtils.getSizePerRow)
+    """
+    estimate_from: str | None
+    """where size_in_bytes comes from: STATISTICS, FILES or GUESS, as at join_selection"""
+    distinct_count: int | None
+    """distinct values of the dynamic column (column statistics); null when not known and for
+    several columns
+    """
+    num_tasks: int | None
+    """tasks that will read the query's sources, about; null above a shuffle, where AQE decides
+    that, and when not known
+    """
+    last_shuffle: str | None
+    """what shuffles last, as far as the logical plan tells: AGGREGATE, JOIN (which may turn out to
+    be a broadcast), WINDOW, SORT, REPARTITION, LIMIT; null for nothing
+    """
+    shuffled_by: tuple[str, ...] | None
+    """written columns that the last shuffle distributes by: rows with the same values are in one
+    task
+    """
+    user_distribution: str | None
+    """what the query's author said that the write keeps: REPARTITION, COALESCE, REBALANCE, SORT,
+    SORT_WITHIN_PARTITIONS; null for nothing
+    """
+    is_limited: bool | None
+    """whether there is a LIMIT, OFFSET or TABLESAMPLE in the query"""
+    is_deterministic: bool | None
+    """whether a task that runs again gives the same rows, as far as the expressions tell"""
+    distributing_columns: tuple[str, ...] | None
+    """written columns that rows can be distributed by: not maps and the like, nor what may differ
+    when a task runs again, as sums of floating-point numbers do
+    """
+    spreads_evenly: bool | None
+    """whether rows can be distributed without columns: Spark sorts each task's rows for it
+    (spark.sql.execution.sortBeforeRepartition), which takes rows that do not differ when a task
+    runs again
+    """
+
+
+class WriteDistributionFacts(Protocol):
+    """The facts at `write_distribution`.
+
+    How rows are distributed before they are written to files. Asked when a query is optimised, once
+    for each command that writes files: INSERT, CREATE TABLE AS SELECT, INSERT OVERWRITE DIRECTORY,
+    and DataFrame.write.
+    """
+
+    query: Query
+    conf: Conf
+    cluster: Cluster
+    write: WriteDistributionWrite
+    input: WriteDistributionInput
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteDistribution(_Decision):
+    """The decision at `write_distribution`.
+
+    How to distribute the rows; rebalance may stand alone, as true or false.
+    """
+
+    rebalance: bool | None = None
+    """true = the rows are shuffled before they are written, as by the hint REBALANCE: AQE merges
+    small partitions and splits large ones; false = they are written as they are
+    """
+    columns: Sequence[str | None] | None = None
+    """written columns to shuffle by, so that equal values come to few tasks; an empty array spreads
+    the rows evenly; null = the dynamic partition columns
+    """
+    target_bytes: int | None = None
+    """size that a task should write, shuffle bytes; null =
+    spark.sql.adaptive.advisoryPartitionSizeInBytes
+    """
+
+
 class JoinSelectionJoin(Protocol):
     """The facts `join` at `join_selection`."""
 

@@ -8,7 +8,10 @@ without one fails `test_catalog`.
 from __future__ import annotations
 
 import re
+import tempfile
+import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import plans
@@ -25,6 +28,11 @@ JOINED = "SELECT count(*), sum(hash(r.n, r.w, d.x)) FROM r JOIN d ON r.k = d.k"
 COMPARED = "SELECT count(*), sum(hash(l.v, d.x)) FROM l JOIN d ON l.k = d.k"
 OUTER = "SELECT count(*), sum(hash(l.v, d.x)) FROM l LEFT JOIN d ON l.k = d.k"
 CHAIN = "SELECT count(*), sum(hash(l.v, r.w, d.x)) FROM l, r, d WHERE l.k = r.k AND r.k = d.k"
+# Goes with the process; `run` gives each write a folder of its own there.
+_WRITTEN = tempfile.TemporaryDirectory(prefix="aqepilot-written-")
+FOLDER = f"{_WRITTEN.name}/all"
+WRITTEN = "SELECT n % 3 AS g, k, w FROM r"
+WRITE = f"INSERT OVERWRITE DIRECTORY '{FOLDER}' USING parquet {WRITTEN}"
 _SPLITS = "transform(left.bytes_by_partition_id, (b, i) -> if(i = 5, {}, null))"
 _AGGREGATED = "shuffles.num_shuffles = 1 AND shuffles.feeds = array('AGGREGATE')"
 _FEW_ROWS = "shuffle.row_count < 450"
@@ -66,6 +74,13 @@ def _order(df: DataFrame) -> list[str]:
     """The tables in the order in which the joins, bottom up, take them in."""
     found = [t for join in reversed(plans.joins(df)) for t in (*join.left, *join.right)]
     return list(dict.fromkeys(found))
+
+
+def _files(df: DataFrame) -> int:
+    """How many files the command has written."""
+    text = df._jdf.queryExecution().logical().toString()
+    (folder,) = set(re.findall(rf"{re.escape(_WRITTEN.name)}/[\w-]+", text))
+    return len(list(Path(folder).glob("*.parquet")))
 
 
 ROWS = {
@@ -119,10 +134,18 @@ ROWS = {
         _order,
         (["l", "r", "d"], ["d", "r", "l"], ["r", "l", "d"]),
     ),
+    "write_distribution": Point(
+        WRITE,
+        "CASE WHEN array_contains(write.columns, 'g') THEN named_struct('rebalance', true,"
+        " 'columns', array('g')) END",
+        "CASE WHEN array_contains(write.columns, 'g') THEN true END",
+        _files,
+        (6, 2, 8),
+    ),
 }
 POINTS = tuple(ROWS)
 # Asked before any job of the query runs.
-PLANNING = ("join_selection", "join_reorder")
+PLANNING = ("join_selection", "join_reorder", "write_distribution")
 QUERIES = {point: row.query for point, row in ROWS.items()}
 SETS = {
     "one": {point: row.one for point, row in ROWS.items()},
@@ -143,7 +166,7 @@ class Ran(NamedTuple):
 
 def run(spark: SparkSession, sql: str) -> Ran:
     """Runs one of the queries."""
-    df = spark.sql(sql)
+    df = spark.sql(sql.replace(FOLDER, f"{_WRITTEN.name}/{uuid.uuid4()}"))
     rows = df.collect()
     return Ran(rows, {point: row.effect(df) for point, row in ROWS.items() if row.query == sql})
 

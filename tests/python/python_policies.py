@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 SQL = {
     "join_reorder": "reverse(transform(chain.relations, (relation, i) -> i))",
+    "write_distribution": """
+        CASE WHEN size(write.columns) > 1 THEN named_struct('rebalance', true,
+          'columns', slice(input.distributing_columns, 1, 1), 'target_bytes', 65536L) END""",
     "join_selection": """
         CASE WHEN right.size_in_bytes < 200000 AND right.can_broadcast
           THEN named_struct('strategy', 'BROADCAST', 'build_side', 'RIGHT')
@@ -89,6 +92,12 @@ def partition_coalescing(facts):
         "min_partitions": 1 + facts.stage.num_shuffles,
         "local_read": not facts.stage.has_sort,
     }
+
+
+def write_distribution(facts):
+    if len(facts.write.columns) > 1:
+        columns = facts.input.distributing_columns[:1]
+        return {"rebalance": True, "columns": columns, "target_bytes": 65536}
 """
 
 

@@ -373,6 +373,7 @@ NEEDED = {
     "cost_evaluation": "points/cost_evaluation/CostFacts",
     "join_selection": "points/join_selection/SelectionFacts",
     "join_reorder": "points/join_reorder/ChainFacts",
+    "write_distribution": "points/write_distribution/WriteFacts",
 }
 
 

@@ -79,6 +79,7 @@ def test_every_point_takes_a_function_and_its_typed_decision(spark):
         "shuffle_partitions": lambda facts: 7,
         "cost_evaluation": lambda facts: 1.5,
         "join_reorder": lambda facts: [1, 0, 2],
+        "write_distribution": lambda facts: points.WriteDistribution(rebalance=False),
     }
     shown = {
         "skew_join": '{"skew_factor":2.0}',
@@ -88,6 +89,7 @@ def test_every_point_takes_a_function_and_its_typed_decision(spark):
         "shuffle_partitions": "7",
         "cost_evaluation": "1.5",
         "join_reorder": "[1,0,2]",
+        "write_distribution": '{"rebalance":false}',
     }
     aqepilot.use(spark, **answers)
     for point in answers:

@@ -49,7 +49,7 @@ def listed(spark: SparkSession, named: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def test_a_function_decides_as_the_same_policy_in_sql_at_every_point_of_every_query(
-    tpch: SparkSession, module: Path
+    tpch: SparkSession, module: Path, tmp_path: Path
 ) -> None:
     functions = {name: python_policies.allow(tpch, name, module) for name in python_policies.SQL}
     listed(
@@ -62,6 +62,7 @@ def test_a_function_decides_as_the_same_policy_in_sql_at_every_point_of_every_qu
     little.settings(tpch, SETTINGS)
     for query in tpch_data.queries().values():
         tpch.sql(query).collect()
+    tpch.table("nation").write.parquet(str(tmp_path / "written"))
     answers: dict[str, dict[tuple[Any, ...], list[Row]]] = {"sql": {}, "function": {}}
     for d in policies.decisions(tpch):
         if d.policy is not None:
@@ -125,6 +126,10 @@ def choose(facts):
     "join_reorder": """
 def choose(facts):
     return [2, 1, 0] if facts.chain.num_relations == 3 else None
+""",
+    "write_distribution": """
+def choose(facts):
+    return {"rebalance": True, "columns": ["g"]} if "g" in facts.write.columns else None
 """,
 }
 

@@ -45,6 +45,7 @@ for number, query in tpch.queries().items():
         spark.sql(query).collect()
     except Exception as error:
         print("failed", number, error)
+spark.table("nation").write.parquet("written")
 spark.stop()
 """
 # Where the functions do not say otherwise, shuffles have more partitions than facts list plainly.

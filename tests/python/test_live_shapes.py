@@ -12,6 +12,7 @@ from bench.shapes import SHAPES
 from bench.shapes.shape import prepare, register
 from pyspark.sql import SparkSession
 
+import aqepilot
 import plans
 import reads
 from aqepilot import recipes
@@ -92,6 +93,30 @@ def test_what_an_explode_made_is_not_broadcast(spark: SparkSession, tmp_path: Pa
 def test_short_queries_have_partitions_for_their_bytes(spark: SparkSession, tmp_path: Path) -> None:
     small = Small(spark, tmp_path, "tiny_tasks", 0.01)
     assert small.decided("a million groups") == {("right_sized_shuffles", "adopted")}
+
+
+@pytest.mark.parametrize(
+    ("query", "days"), [("2000 small tasks", 10), ("a skewed day", 4), ("without partitions", 0)]
+)
+def test_a_write_has_a_file_for_each_partition(
+    spark: SparkSession, tmp_path: Path, query: str, days: int
+) -> None:
+    small = Small(spark, tmp_path, "small_files", 0.01)
+    of = {**small.shape.queries, **small.shape.counters}[query]
+    found = []
+    for recipe in (None, "compact_files"):
+        if recipe:
+            aqepilot.use(spark, recipes.get(recipe))
+        rows = [spark.sql(text).collect() for text in of.texts][-1]
+        files = {
+            row.f for row in spark.sql(f"SELECT input_file_name() f FROM {of.writes}").collect()
+        }
+        found.append((rows, len(files)))
+    spark.sql(f"DROP TABLE {of.writes}")
+    (before, many), (after, few) = found
+    assert_same_rows(after, before)
+    assert few == (days or many)
+    assert many >= 4 * days
 
 
 @pytest.mark.parametrize(

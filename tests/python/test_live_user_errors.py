@@ -48,6 +48,7 @@ a = spark.range(20000).selectExpr("id % 50 AS k", "id AS n")
 b = spark.range(500).selectExpr("id % 50 AS k", "id % 20 AS j")
 c = spark.range(20).withColumnRenamed("id", "j")
 a.join(b, "k").join(c, "j").groupBy("j").count().collect()
+b.write.mode("overwrite").parquet("written")
 live = spark.conf.get("spark.aqepilot.policies", None)
 asked = [list(r) for r in spark.sql(
     "SELECT point, reason FROM aqepilot_decisions()").distinct().collect()] if live else []
@@ -60,6 +61,7 @@ POINTS = {
     "shuffle_partitions": "CASE WHEN {} THEN 97 END",
     "cost_evaluation": "CASE WHEN {} THEN 97D END",
     "join_selection": "CASE WHEN {} THEN 'SHUFFLE_MERGE' END",
+    "write_distribution": "CASE WHEN {} THEN true END",
     "join_reorder": "CASE WHEN {} THEN 97D ELSE double(candidate.position) END",
 }
 

@@ -19,6 +19,7 @@ from vendor_forks import outcome, running
 SQL = "org.apache.spark.sql."
 ALL = {
     "join_reorder",
+    "write_distribution",
     "join_selection",
     "shuffle_partitions",
     "dynamic_join_selection",
@@ -28,7 +29,7 @@ ALL = {
 }
 # What a Spark lacks, and the points that are off then; None: the others say what was left to Spark.
 LACKS: dict[str, set[str] | None] = {
-    f"probe {SQL}SparkSessionExtensions.injectPreCBORule": {"join_reorder"},
+    f"probe {SQL}SparkSessionExtensions.injectPreCBORule": {"join_reorder", "write_distribution"},
     f"probe {SQL}SparkSessionExtensions.injectQueryPostPlannerStrategyRule": {
         "shuffle_partitions",
         "skew_join",

@@ -172,7 +172,9 @@ def test_policies_of_a_way_decide_at_every_point_and_bind(spark, way):
         for key, text in settings.items()
         if key.startswith("spark.aqepilot.policy.")
     }
-    assert set(texts) == set(catalog.point_names())
+    # Spark has no rule of its own for writes, so no recipe says what it is.
+    own = set() if way == "adversarial" else {"write_distribution"}
+    assert set(texts) == set(catalog.point_names()) - own
     for point, text in texts.items():
         problems = spark.sql("SELECT * FROM aqepilot_check(:p, :t)", args={"p": point, "t": text})
         assert problems.collect() == [], text

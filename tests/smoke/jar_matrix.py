@@ -42,6 +42,7 @@ POLICY = {
     "skew_join": "named_struct('left_splits', transform(left.bytes_by_partition_id, b -> 2))",
     "partition_coalescing": "named_struct('keep', true)",
     "cost_evaluation": "spark.cost",
+    "write_distribution": "true",
     "dynamic_join_selection": "'SHUFFLE_MERGE'",
 }
 

@@ -25,6 +25,7 @@ SETS: dict[str, dict[str, str]] = {
         "join_selection": f"named_struct('strategy', 'SHUFFLE_HASH', 'build_side', {_SIDE})",
         "dynamic_join_selection": "'SHUFFLE_HASH'",
         "partition_coalescing": "named_struct('keep', true)",
+        "write_distribution": "true",
         "shuffle_partitions": "7",
     },
     "splits": {

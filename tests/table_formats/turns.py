@@ -55,3 +55,8 @@ def partition_coalescing(facts):
 def cost_evaluation(facts):
     """Accepts and refuses by turns."""
     return _next(1.0, 9.0, 3.0)
+
+
+def write_distribution(facts):
+    """Spread evenly, by the partition columns, and not at all, by turns."""
+    return _next({"rebalance": True, "columns": []}, True, None)

@@ -45,6 +45,7 @@ POLICIES = {
     ),
     "cost_evaluation": "spark.cost + plan.broadcast_hash_joins * 100",
     "partition_coalescing": "named_struct('target_bytes', 4096L, 'min_partitions', 1)",
+    "write_distribution": "true",
 }
 QUERIES = {
     "skew": "SELECT r.n % 40 AS n, sum(hash(l.k, l.v, r.w)) AS s FROM l JOIN r ON l.k = r.k"

@@ -28,6 +28,7 @@ _FILES = {
     "most_selective_first": {_NEWEST: "most_selective_first.toml"},
     "initial_partition_num": {_NEWEST: "initial_partition_num.toml"},
     "right_sized_shuffles": {_NEWEST: "right_sized_shuffles.toml"},
+    "compact_files": {_NEWEST: "compact_files.toml"},
     "balanced": {_NEWEST: "balanced.toml"},
 }
 # These begin with a file of their own and have the points of other recipes.

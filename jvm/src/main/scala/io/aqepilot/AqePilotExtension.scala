@@ -20,6 +20,7 @@ import org.apache.spark.sql.aqepilot.points.join_selection.{KeepSortMerge, Selec
 import org.apache.spark.sql.aqepilot.points.partition_coalescing.StageRule
 import org.apache.spark.sql.aqepilot.points.shuffle_partitions.SetShufflePartitions
 import org.apache.spark.sql.aqepilot.points.skew_join.SplitSkewedJoins
+import org.apache.spark.sql.aqepilot.points.write_distribution.DistributeWrites
 
 import org.slf4j.LoggerFactory
 
@@ -29,6 +30,7 @@ import io.aqepilot.points.join_selection.JoinSelectionPoint
 import io.aqepilot.points.partition_coalescing.PartitionCoalescingPoint
 import io.aqepilot.points.shuffle_partitions.ShufflePartitionsPoint
 import io.aqepilot.points.skew_join.SkewJoinPoint
+import io.aqepilot.points.write_distribution.WriteDistributionPoint
 import io.aqepilot.policy.{AqePilotBytes, ScalarFunction}
 import io.aqepilot.terms.Need
 
@@ -37,6 +39,7 @@ import io.aqepilot.terms.Need
   * {{{
   *   analysed plan
   *      | optimiser, before costs   ReorderJoins            join_reorder, after Spark's own rule
+  *      |                           DistributeWrites        write_distribution, before Spark sorts for a write
   *      v
   *   optimised plan
   *      | planner strategy          JoinIdentity            names each join, keeps the user's hint; plans nothing
@@ -79,6 +82,7 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
   private def rules(spark: SparkSessionExtensions): Unit = {
     val (join, skew, coalescing) = (JoinSelectionPoint, SkewJoinPoint, PartitionCoalescingPoint)
     at(JoinReorderPoint)(r => spark.injectPreCBORule(_ => r.logical(ReorderJoins)))
+    at(WriteDistributionPoint)(r => spark.injectPreCBORule(_ => r.logical(DistributeWrites)))
     at(join, DynamicJoinSelectionPoint, skew) { r =>
       spark.injectPlannerStrategy(_ => r.strategy(JoinIdentity))
     }

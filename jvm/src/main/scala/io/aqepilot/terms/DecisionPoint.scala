@@ -107,5 +107,11 @@ final case class Guards(
     maxCrossProducts: Int
 )
 
+object Guards {
+
+  /** The smallest target of a partition, 1 KiB: below it a plan consists of tasks that read next to nothing. */
+  val SmallestTarget: Long = 1024
+}
+
 /** What is made of an answer: the decision to carry out, a Catalyst value, if any, and why. */
 final case class Verdict(decision: Option[Any], reason: Reason, detail: Option[String] = None)

@@ -8,6 +8,7 @@ object DecisionPoints {
   /** In the order in which Spark comes to them. */
   val names: Seq[String] = Seq(
     "join_reorder",
+    "write_distribution",
     "join_selection",
     "shuffle_partitions",
     "dynamic_join_selection",

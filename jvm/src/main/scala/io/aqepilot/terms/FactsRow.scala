@@ -32,6 +32,20 @@ final class FactsRow(schema: StructType, row: InternalRow) {
 
   def string(path: String): Option[String] = at(path).map(_.toString)
 
+  /** An array of string, nulls left out; none where the array is null. */
+  def strings(path: String): Seq[String] = optionalStrings(path).flatten
+
+  /** An array of string; none where the array is null. */
+  def optionalStrings(path: String): Seq[Option[String]] =
+    at(path).fold(Seq.empty[Option[String]]) { value =>
+      val array = value.asInstanceOf[ArrayData]
+      (0 until array.numElements()).map { i =>
+        if (array.isNullAt(i)) None else Some(array.getUTF8String(i).toString)
+      }
+    }
+
+  def isNull(path: String): Boolean = at(path).isEmpty
+
   private def at(path: String): Option[Any] = {
     var current = row
     var value: Any = null

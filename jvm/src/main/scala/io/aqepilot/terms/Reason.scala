@@ -122,6 +122,41 @@ object Reason {
     "the plan as decided failed the check that it returns the same: the incoming plan was kept; this is a fault " +
       "of aqepilot, please report it"
   )
+  val UserRepartition: Reason = Reason(
+    "USER_REPARTITION",
+    "the query's author repartitioned or coalesced what is written, which the write keeps"
+  )
+  val UserSort: Reason =
+    Reason("USER_SORT", "the query's author sorted what is written, which the write keeps")
+  val LimitedRows: Reason = Reason(
+    "LIMITED_ROWS",
+    "the query has a LIMIT or the like, which may pick other rows when a task runs again: they are not shuffled " +
+      "further"
+  )
+  val NotDeterministic: Reason = Reason(
+    "NOT_DETERMINISTIC",
+    "what is written may differ when a task runs again, as rand() does: rows that are shuffled could then be " +
+      "written twice or not at all"
+  )
+  val AdaptiveOff: Reason =
+    Reason("ADAPTIVE_OFF", "AQE is off, which would merge and split the partitions of a REBALANCE")
+  val StreamingWrite: Reason =
+    Reason("STREAMING_WRITE", "a streaming query writes: its distribution is left as it is")
+  val BucketedTable: Reason =
+    Reason("BUCKETED_TABLE", "the table that is written to has buckets, by which Spark writes")
+  val SourceDistribution: Reason = Reason(
+    "SOURCE_DISTRIBUTION",
+    "the data source that is written to requires a distribution or an order of the rows, which wins"
+  )
+  val AmbiguousPartition: Reason = Reason(
+    "AMBIGUOUS_PARTITION",
+    "a dynamic partition column is of a type of which two values may be equal and have two directories, or share " +
+      "one: Spark's writer fails where one task has both, so no more rows are brought to one task"
+  )
+  val UnsuitableColumn: Reason = Reason(
+    "UNSUITABLE_COLUMN",
+    "a column to distribute rows by is not written, or is none that rows can be distributed by"
+  )
   val EvaluationDeadline: Reason = Reason(
     "EVALUATION_DEADLINE",
     "the policy's text took longer to evaluate than spark.aqepilot.ask.deadline: counts as null"
@@ -196,6 +231,16 @@ object Reason {
     SharedColumns,
     NonDeterministicCte,
     InvalidRewrite,
+    UserRepartition,
+    UserSort,
+    LimitedRows,
+    NotDeterministic,
+    AdaptiveOff,
+    StreamingWrite,
+    BucketedTable,
+    SourceDistribution,
+    AmbiguousPartition,
+    UnsuitableColumn,
     EvaluationDeadline,
     EvaluationTooLarge,
     EvaluationBreakerOpen,

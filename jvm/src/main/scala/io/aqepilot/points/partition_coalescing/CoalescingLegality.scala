@@ -40,10 +40,8 @@ object CoalescingAnswer {
 
 /** Which answers at `partition_coalescing` are sound, from the facts alone. */
 object CoalescingLegality {
+  import Guards.SmallestTarget
   import PartitionCoalescingPoint._
-
-  /** The smallest target, 1 KiB: below it a plan consists of tasks that read next to nothing. */
-  val SmallestTarget: Long = 1024
 
   def verdict(answer: CoalescingAnswer, facts: FactsRow, guards: Guards): Verdict = {
     def refused(reason: Reason, detail: String) = Verdict(None, reason, Some(detail))

@@ -138,7 +138,8 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
     "shuffle_partitions" -> "6",
     "cost_evaluation" -> "1.0",
     "join_selection" -> "'SHUFFLE_MERGE'",
-    "join_reorder" -> "double(candidate.position)"
+    "join_reorder" -> "double(candidate.position)",
+    "write_distribution" -> "true"
   )
 
   test("what a hook changes is seen") {
@@ -185,6 +186,7 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
     val c = spark.range(0, 20, 1, 2).selectExpr("id AS j")
     val rows = a.join(b, "k").join(c, "j").groupBy("j").count().collect()
     assert(rows.length === 20)
+    b.write.parquet(folder.resolve("written").toString)
     spark.sql("SELECT aqepilot_bytes('1m')").collect()
     spark.sql("SELECT * FROM aqepilot_status()").collect()
     spark.sql("SELECT * FROM aqepilot_check('shuffle_partitions', '1 +')").collect()
@@ -208,6 +210,7 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(
       called.toArray.toSet[Any] === Set(
         "ReorderJoins",
+        "DistributeWrites",
         "JoinIdentity",
         "SelectJoin",
         "RequiredDistribution",

@@ -10,6 +10,7 @@ import org.apache.spark.sql.aqepilot.points.join_selection.SelectionFates
 import org.apache.spark.sql.aqepilot.points.partition_coalescing.CoalescingFates
 import org.apache.spark.sql.aqepilot.points.shuffle_partitions.{SetShufflePartitions, ShuffleFates}
 import org.apache.spark.sql.aqepilot.points.skew_join.SkewFates
+import org.apache.spark.sql.aqepilot.points.write_distribution.WriteFates
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 
@@ -21,6 +22,7 @@ import io.aqepilot.points.join_selection.JoinSelectionPoint
 import io.aqepilot.points.partition_coalescing.PartitionCoalescingPoint
 import io.aqepilot.points.shuffle_partitions.ShufflePartitionsPoint
 import io.aqepilot.points.skew_join.SkewJoinPoint
+import io.aqepilot.points.write_distribution.WriteDistributionPoint
 
 /** Each decision point's reader of fates. */
 object Fates extends FateReader {
@@ -28,6 +30,7 @@ object Fates extends FateReader {
   private val readers: Seq[(String, FateReader)] =
     Seq(
       JoinReorderPoint.name -> OrderFates,
+      WriteDistributionPoint.name -> WriteFates,
       JoinSelectionPoint.name -> SelectionFates,
       ShufflePartitionsPoint.name -> ShuffleFates,
       DynamicJoinSelectionPoint.name -> JoinFates,

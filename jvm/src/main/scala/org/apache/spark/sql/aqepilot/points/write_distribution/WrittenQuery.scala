@@ -1,0 +1,269 @@
+package org.apache.spark.sql.aqepilot.points.write_distribution
+
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias,
+  Attribute,
+  AttributeMap,
+  AttributeSet,
+  DenseRank,
+  Exists,
+  Expression,
+  InSubquery,
+  NamedExpression,
+  Rank,
+  RowOrdering,
+  WindowExpression
+}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{
+  AggregateExpression,
+  Average,
+  Count,
+  Max,
+  Min,
+  Sum
+}
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Aggregate,
+  Generate,
+  GlobalLimit,
+  Join,
+  LeafNode,
+  LocalLimit,
+  LogicalPlan,
+  Offset,
+  Project,
+  Range,
+  RebalancePartitions,
+  Repartition,
+  RepartitionByExpression,
+  RepartitionOperation,
+  Sample,
+  Sort,
+  Statistics,
+  Tail,
+  UnaryNode,
+  Union,
+  Window
+}
+import org.apache.spark.sql.execution.{CoalesceExec, LogicalRDD, SortExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.datasources.{
+  HadoopFsRelation,
+  LogicalRelation,
+  PartitioningAwareFileIndex
+}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.execution.exchange.{
+  ENSURE_REQUIREMENTS,
+  REBALANCE_PARTITIONS_BY_COL,
+  REBALANCE_PARTITIONS_BY_NONE,
+  ShuffleExchangeLike
+}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{DoubleType, FloatType}
+import org.apache.spark.util.Utils
+
+/** What a query, optimised but for its scans, says of how its rows come to the tasks that write them.
+  *
+  * @param parallelism
+  *   tasks of a source that has no number of its own
+  */
+final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism: => Int)
+    extends AdaptiveSparkPlanHelper {
+  import WrittenQuery._
+
+  /** Where Spark's own suites run, it throws if an unpushed relation of a DataSource V2 is asked for statistics. */
+  lazy val isUnasked: Boolean =
+    Utils.isTesting && query.exists(_.isInstanceOf[DataSourceV2Relation])
+
+  lazy val stats: Statistics =
+    if (isUnasked) Statistics(sizeInBytes = conf.defaultSizeInBytes) else query.stats
+
+  /** What the query's author said of the distribution or the order that the write keeps. */
+  lazy val usersDistribution: Option[String] = sorted(query).orElse(distributed(query))
+
+  /** A sort whose order the rows still have: neither a join nor an aggregate keeps it. */
+  private def sorted(plan: LogicalPlan): Option[String] = plan match {
+    case s: Sort                                            => Some(sort(s.global))
+    case _: Aggregate | _: Window | _: RepartitionOperation => None
+    case r: LogicalRDD if r.outputOrdering.nonEmpty         => Some(sort(global = true))
+    case m: InMemoryRelation                                => cached(m)
+    case u: UnaryNode                                       => sorted(u.child)
+    case u: Union                                           => first(u.children)(sorted)
+    case _                                                  => None
+  }
+
+  /** A repartition anywhere beneath: joins and aggregates keep one that suits them. */
+  private def distributed(plan: LogicalPlan): Option[String] = plan match {
+    case r: RebalancePartitions       => Some("REBALANCE")
+    case r: Repartition if !r.shuffle => Some("COALESCE")
+    case _: RepartitionOperation      => Some("REPARTITION")
+    case other                        => first(other.children)(distributed)
+  }
+
+  private def first(plans: Seq[LogicalPlan])(said: LogicalPlan => Option[String]) =
+    plans.iterator.map(said).collectFirst { case Some(word) => word }
+
+  private def sort(global: Boolean) = if (global) "SORT" else "SORT_WITHIN_PARTITIONS"
+
+  /** What the author of a cached query said. */
+  private def cached(of: InMemoryRelation): Option[String] = {
+    def said(plan: SparkPlan) = plan match {
+      case _: CoalesceExec        => Some("COALESCE")
+      case e: ShuffleExchangeLike => e.shuffleOrigin match {
+          case ENSURE_REQUIREMENTS                                        => None
+          case REBALANCE_PARTITIONS_BY_COL | REBALANCE_PARTITIONS_BY_NONE => Some("REBALANCE")
+          case _                                                          => Some("REPARTITION")
+        }
+      case s: SortExec if s.global => Some(sort(global = true))
+      case _                       => None
+    }
+    val all = collect(of.cachedPlan) { case p => p }
+    if (of.outputOrdering.nonEmpty) Some(sort(global = true))
+    else all.iterator.map(said).collectFirst { case Some(word) => word }
+  }
+
+  /** Subqueries count as far as they give rows: those of IN and EXISTS, which become joins. */
+  lazy val isLimited: Boolean = isLimited(query)
+
+  private def isLimited(plan: LogicalPlan): Boolean = plan.exists {
+    case _: GlobalLimit | _: LocalLimit | _: Offset | _: Tail | _: Sample => true
+    case node => node.expressions.exists(_.exists {
+        case e: Exists      => isLimited(e.plan)
+        case in: InSubquery => isLimited(in.query.plan)
+        case _              => false
+      })
+  }
+
+  /** Columns whose values may differ when a task runs again after a shuffle, as its rows come in another order then. */
+  private lazy val unstable: AttributeSet = {
+    var found = AttributeSet.empty
+    def isUnstable(e: Expression): Boolean =
+      e.references.exists(found.contains) || e.exists(hangsOnOrder)
+    query.foreachUp {
+      case u: Union =>
+        found ++= AttributeSet(u.output.zipWithIndex.collect {
+          case (a, i) if u.children.exists(c => found.contains(c.output(i))) => a
+        })
+      case g: Generate if isUnstable(g.generator) => found ++= AttributeSet(g.generatorOutput)
+      case node                                   =>
+        found ++= AttributeSet(node.expressions.collect {
+          case a: NamedExpression if isUnstable(a) => a.toAttribute
+        })
+    }
+    found
+  }
+
+  private def hangsOnOrder(e: Expression): Boolean = e match {
+    case a: AggregateExpression => a.aggregateFunction match {
+        case _: Count | _: Min | _: Max => false
+        case f: Sum                     => f.exists(isFloat)
+        case f: Average                 => f.child.exists(isFloat)
+        case _                          => true
+      }
+    case WindowExpression(_: Rank | _: DenseRank, _) => false
+    case _: WindowExpression                         => true
+    case _                                           => false
+  }
+
+  private def isFloat(e: Expression) = e.dataType == DoubleType || e.dataType == FloatType
+
+  /** Whether rows can be distributed by a column. */
+  def distributes(column: Attribute): Boolean =
+    RowOrdering.isOrderable(column.dataType) && !unstable.contains(column)
+
+  /** Whether rows can be distributed without columns: Spark then sorts by all that is in a row. */
+  def spreadsEvenly: Boolean =
+    conf.sortBeforeRepartition && !query.output.exists(unstable.contains)
+
+  /** The topmost operator that shuffles, or may. */
+  lazy val lastShuffle: Option[LastShuffle] = last(query, query.output.map(a => a -> a))
+
+  /** Whether the last shuffle distributes by a column. */
+  def isShuffledBy(column: Attribute): Boolean = lastShuffle.exists { s =>
+    s.columns.exists { case (of, now) =>
+      of.exprId == column.exprId && s.by.exists(_.semanticEquals(now))
+    }
+  }
+
+  /** @param columns
+    *   the query's columns, and what they are further down
+    */
+  private def last(plan: LogicalPlan, columns: Columns): Option[LastShuffle] = {
+    def found(word: String, by: Seq[Expression]) = Some(LastShuffle(word, by, columns))
+    plan match {
+      case Project(list, child) => last(child, through(list, columns))
+      case a: Aggregate         =>
+        val below = through(a.aggregateExpressions, columns)
+        Some(LastShuffle("AGGREGATE", a.groupingExpressions, below))
+      case j: Join =>
+        found(
+          "JOIN",
+          j match {
+            case ExtractEquiJoinKeys(_, left, right, _, _, _, _, _) => left ++ right
+            case _                                                  => Nil
+          }
+        )
+      case w: Window                            => found("WINDOW", w.partitionSpec)
+      case s: Sort if s.global                  => found("SORT", s.order.map(_.child))
+      case r: RepartitionByExpression           => found("REPARTITION", r.partitionExpressions)
+      case r: RebalancePartitions               => found("REPARTITION", r.partitionExpressions)
+      case _: RepartitionOperation              => found("REPARTITION", Nil)
+      case _: GlobalLimit | _: Offset | _: Tail => found("LIMIT", Nil)
+      case u: UnaryNode                         => last(u.child, columns)
+      case _                                    => None
+    }
+  }
+
+  private def through(list: Seq[NamedExpression], columns: Columns): Columns = {
+    val aliases = AttributeMap(list.collect { case a: Alias => a.toAttribute -> a.child })
+    columns.map { case (of, now) =>
+      of -> now.transform { case a: Attribute => aliases.getOrElse(a, a) }
+    }
+  }
+
+  /** Tasks that read the sources of a query without a shuffle, about as Spark makes them. */
+  lazy val tasks: Option[Int] = tasks(query)
+
+  private def tasks(plan: LogicalPlan): Option[Int] = plan match {
+    case u: Union =>
+      val each = u.children.map(tasks)
+      if (each.forall(_.isDefined)) Some(each.flatten.sum) else None
+    case r: Range           => Some(r.numSlices.getOrElse(parallelism))
+    case r: LogicalRelation => r.relation match {
+        case HadoopFsRelation(files: PartitioningAwareFileIndex, _, _, _, _, _) =>
+          Some(scans(files))
+        case _ => None
+      }
+    case _: LeafNode                                        => None
+    case _: Aggregate | _: Window | _: RepartitionOperation => None
+    case _: GlobalLimit | _: Offset | _: Tail               => None
+    case s: Sort if s.global                                => None
+    case u: UnaryNode                                       => tasks(u.child)
+    case _                                                  => None
+  }
+
+  /** Source: `FilePartition.maxSplitBytes`. */
+  private def scans(files: PartitioningAwareFileIndex): Int = {
+    val (openCost, count) = (conf.filesOpenCostInBytes, files.allFiles().size)
+    val bytes = files.sizeInBytes + count * openCost
+    val perTask = bytes / conf.filesMinPartitionNum.getOrElse(parallelism)
+    val split = math.min(conf.filesMaxPartitionBytes, math.max(openCost, perTask))
+    math.max(1L, (bytes + split - 1) / split).toInt
+  }
+}
+
+private object WrittenQuery {
+
+  /** Columns of a query, each with the expression that it is at a node further down. */
+  type Columns = Seq[(Attribute, Expression)]
+
+  /** @param by
+    *   what it distributes by
+    * @param columns
+    *   the query's columns as they are there
+    */
+  final case class LastShuffle(word: String, by: Seq[Expression], columns: Columns)
+}
