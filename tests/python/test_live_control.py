@@ -290,6 +290,17 @@ def test_a_file_on_a_hadoop_file_system_is_written_and_read(tmp_path: Path) -> N
     assert {rule.policy for rule in file.rules} == {"other", "a0", "a1", "b0", "b1", "c0", "c1"}
 
 
+def test_a_checksum_that_is_behind_its_file_is_waited_for(tmp_path: Path) -> None:
+    """As where another writer replaces the two, one after the other."""
+    file = HadoopFile((tmp_path / "control.json").as_uri(), {})
+    file.replace(lambda _: "first")
+    (tmp_path / "control.json").write_text("second")
+    later = threading.Timer(0.3, (tmp_path / ".control.json.crc").unlink)
+    later.start()
+    assert file.read() == "second"
+    later.join()
+
+
 def test_a_scheme_without_an_abstract_file_system_is_written(tmp_path: Path) -> None:
     """Hadoop has a rename that replaces only there; vendors' schemes often lack it."""
     file = HadoopFile((tmp_path / "control.json").as_uri(), {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -17,6 +18,8 @@ from aqepilot.errors import AqePilotError, Problem
 # may create one object.
 _OBJECTS = {"s3", "s3a", "s3n", "gs", "oss", "obs", "cosn", "swift"}
 _OBJECT_SETTLES_S = 3.0
+# Of a file whose checksum is another's.
+_READS = 20
 
 
 class HadoopFile(LockedFile):
@@ -42,16 +45,28 @@ class HadoopFile(LockedFile):
 
     def _text(self, suffix: str) -> str | None:
         with self._telling("read"):
-            try:
-                stream = self._fs.open(self._beside(suffix))
-            except Exception as error:
-                if _is(error, "FileNotFound", "NoSuchFile"):
-                    return None
-                raise
-            try:
-                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-            finally:
-                stream.close()
+            # Of a file of this machine Hadoop keeps the checksum in another file, and replaces
+            # one after the other: who reads may come between.
+            for _ in range(_READS - 1):
+                try:
+                    return self._read(suffix)
+                except Exception as error:
+                    if not _is(error, "ChecksumException"):
+                        raise
+                time.sleep(0.05)
+            return self._read(suffix)
+
+    def _read(self, suffix: str) -> str | None:
+        try:
+            stream = self._fs.open(self._beside(suffix))
+        except Exception as error:
+            if _is(error, "FileNotFound", "NoSuchFile"):
+                return None
+            raise
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
 
     def _create(self, suffix: str, text: str) -> bool:
         path = self._beside(suffix)
