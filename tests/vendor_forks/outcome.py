@@ -44,6 +44,8 @@ def of(found: dict[str, Any]) -> str:
         return "policy off"
     if any("INTERNAL_ERROR" in row or row[1].startswith("errors") for row in rows if row[1:]):
         return "counted"
+    if any("EVALUATION_FAILED" in row[1] for row in rows if row[1:]):
+        return "counted"
     if any(line.startswith("FAILED") for lines in said.values() for line in lines):
         return "not told"
     if any(word in line for line in found["warnings"] for word in WARNS):

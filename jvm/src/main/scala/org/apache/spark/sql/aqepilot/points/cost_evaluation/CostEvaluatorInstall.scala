@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicReference
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.aqepilot.decision.{Health, Registered}
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, OurCosts, Sessions, SparkCosts}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, OurCosts, SparkCosts}
 import org.apache.spark.sql.aqepilot.log.DecisionRecord
 import org.apache.spark.sql.execution.adaptive.AqePilotCostEvaluator
 import org.apache.spark.sql.execution.adaptive.CostEvaluator
@@ -96,11 +96,9 @@ object CostEvaluatorInstall {
       .asInstanceOf[Class[_]]
   }
 
-  /** What Spark would evaluate with, were we not there. */
+  /** What Spark would evaluate with, were we not there: also where a Spark lacks what our own evaluator needs. */
   def builtIn(running: SparkConf): CostEvaluator =
-    theirs.fold(SparkCosts.evaluator(Sessions.active.fold(SQLConf.get)(_.sessionState.conf)))(
-      CostEvaluator.instantiate(_, running)
-    )
+    theirs.fold(SparkCosts.evaluator(SQLConf.get))(CostEvaluator.instantiate(_, running))
 
   /** Why the point is off in a session. */
   def reasonOff(point: DecisionPoint, conf: SQLConf): Option[String] =
