@@ -33,6 +33,13 @@ def run(kind, further=""):
     plan = df._jdf.queryExecution().executedPlan().toString().split("== Initial Plan ==")[0]
     return {"rows": rows, "plan": plan}
 
+def written(folder):
+    # Into how many files tells the plan.
+    parts = spark.sql("SELECT v, k % 3 AS part FROM left_side")
+    parts.write.partitionBy("part").parquet(folder)
+    back = spark.read.parquet(folder)
+    return {"rows": sorted(tuple(row) for row in back.collect()), "plan": len(back.inputFiles())}
+
 def decided():
     columns = "point, join_id, policy, answer, applied, reason, detail, fate, final_strategy"
     query = f"SELECT {columns} FROM aqepilot_decisions() ORDER BY decision_id"
@@ -49,6 +56,7 @@ if every:
     for point, text in every.items():
         spark.conf.set("spark.aqepilot.policy.every." + point, text)
 found["every"] = [run("INNER"), run("LEFT"), run("INNER", "JOIN third_side t ON l.k = t.k")]
+found["every"].append(written("written"))
 if every:
     found["decisions of every"] = decided()[len(found["decisions"]):]
     spark.conf.set("spark.aqepilot.policy.function.dynamic_join_selection", "python:hashing:choose")
