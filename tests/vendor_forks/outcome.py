@@ -42,9 +42,10 @@ def of(found: dict[str, Any]) -> str:
         return "off"
     if any(row[0] == "problem" and row[1] == "POLICY_TEXT_INVALID" for row in rows):
         return "policy off"
-    if any("INTERNAL_ERROR" in row or row[1].startswith("errors") for row in rows if row[1:]):
-        return "counted"
-    if any("EVALUATION_FAILED" in row[1] for row in rows if row[1:]):
+    names = [row[1] for row in rows if row[1:]]
+    if any("INTERNAL_ERROR" in row for row in rows if row[1:]) or any(
+        name.startswith("errors") or "EVALUATION_FAILED" in name for name in names
+    ):
         return "counted"
     if any(line.startswith("FAILED") for lines in said.values() for line in lines):
         return "not told"
