@@ -7,9 +7,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.util.GenericArrayData
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.util.Utils
 
 /** The facts of `join_reorder` on one chain, in the order of its schema. */
 final class ChainFacts(
@@ -26,14 +24,7 @@ final class ChainFacts(
       relation(plan, position)
     }.toIndexedSeq
 
-  /** Where Spark's own suites run, `spark.testing`, it throws if a relation of a DataSource V2 is asked for statistics
-    * before filters are pushed into it, which is after the order of joins is decided; else it answers.
-    */
-  private def isForbidden(plan: LogicalPlan): Boolean =
-    Utils.isTesting && plan.exists(_.isInstanceOf[DataSourceV2Relation])
-
-  private def stats(plan: LogicalPlan): Statistics =
-    if (isForbidden(plan)) Statistics(sizeInBytes = conf.defaultSizeInBytes) else plan.stats
+  private def stats(plan: LogicalPlan): Statistics = Estimates.unpushed(plan, conf)
 
   private def values(plan: LogicalPlan, position: Int): Seq[() => Any] = {
     lazy val filters = Beneath.filters(plan)
@@ -43,7 +34,7 @@ final class ChainFacts(
       () => JoinSide.toLong(stats(plan).sizeInBytes),
       () => long(stats(plan).rowCount),
       () =>
-        QueryFacts.string(if (isForbidden(plan)) Estimates.Guess else Estimates.from(plan, conf)),
+        QueryFacts.string(Estimates.fromUnpushed(plan, conf)),
       () => QueryFacts.strings(filters),
       () => filters.count(!_.endsWith("IS NOT NULL)"))
     )

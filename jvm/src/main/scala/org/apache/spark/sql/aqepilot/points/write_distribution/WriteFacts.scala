@@ -48,6 +48,8 @@ final class WriteFacts(
   private lazy val columns: Seq[(String, Attribute)] =
     write.outputColumnNames.zip(query.output)
 
+  private lazy val stats = Estimates.unpushed(query, conf)
+
   private def nameOf(column: Attribute): String =
     columns.collectFirst { case (name, a) if a.exprId == column.exprId => name }
       .getOrElse(column.name)
@@ -96,11 +98,11 @@ final class WriteFacts(
 
   private def inputRow = LazyRow(
     () => QueryFacts.strings(Tables.of(query)),
-    () => JoinSide.toLong(written.stats.sizeInBytes),
-    () => written.stats.rowCount.map(JoinSide.toLong).getOrElse(null),
+    () => JoinSide.toLong(stats.sizeInBytes),
+    () => stats.rowCount.map(JoinSide.toLong).getOrElse(null),
     () => JoinSide.rowBytes(query),
     () =>
-      QueryFacts.string(if (written.isUnasked) Estimates.Guess else Estimates.from(query, conf)),
+      QueryFacts.string(Estimates.fromUnpushed(query, conf)),
     () => distinctCount.map(JoinSide.toLong).getOrElse(null),
     () => written.tasks.getOrElse(null),
     () => string(written.lastShuffle.map(_.word)),
@@ -128,7 +130,7 @@ final class WriteFacts(
   }.map(_.sql)
 
   private def distinctCount: Option[BigInt] = dynamic match {
-    case Seq(one) => written.stats.attributeStats.get(one).flatMap(_.distinctCount)
+    case Seq(one) => stats.attributeStats.get(one).flatMap(_.distinctCount)
     case _        => None
   }
 

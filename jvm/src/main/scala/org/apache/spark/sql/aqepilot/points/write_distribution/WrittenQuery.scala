@@ -40,7 +40,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   RepartitionOperation,
   Sample,
   Sort,
-  Statistics,
   Tail,
   UnaryNode,
   Union,
@@ -54,7 +53,6 @@ import org.apache.spark.sql.execution.datasources.{
   LogicalRelation,
   PartitioningAwareFileIndex
 }
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.exchange.{
   ENSURE_REQUIREMENTS,
   REBALANCE_PARTITIONS_BY_COL,
@@ -63,7 +61,6 @@ import org.apache.spark.sql.execution.exchange.{
 }
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DoubleType, FloatType}
-import org.apache.spark.util.Utils
 
 /** What a query, optimised but for its scans, says of how its rows come to the tasks that write them.
   *
@@ -73,13 +70,6 @@ import org.apache.spark.util.Utils
 final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism: => Int)
     extends AdaptiveSparkPlanHelper {
   import WrittenQuery._
-
-  /** Where Spark's own suites run, it throws if an unpushed relation of a DataSource V2 is asked for statistics. */
-  lazy val isUnasked: Boolean =
-    Utils.isTesting && query.exists(_.isInstanceOf[DataSourceV2Relation])
-
-  lazy val stats: Statistics =
-    if (isUnasked) Statistics(sizeInBytes = conf.defaultSizeInBytes) else query.stats
 
   /** What the query's author said of the distribution or the order that the write keeps. */
   lazy val usersDistribution: Option[String] = sorted(query).orElse(distributed(query))
