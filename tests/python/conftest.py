@@ -1,7 +1,7 @@
 """Fixtures: a Spark with the extension in this process, and jobs under spark-submit.
 
 One JVM for each pytest process; each test gets a session of its own in it (new settings, views and
-decisions), so nothing has to be put back.
+decisions), and the tables and views that it leaves in the catalog, which all share, are dropped.
 """
 
 from __future__ import annotations
@@ -88,7 +88,15 @@ def new_session(_spark_context: SparkSession) -> Callable[[], SparkSession]:
 def spark(_spark_context: SparkSession) -> Iterator[SparkSession]:
     """A classic session of this test's own: local[2], the extension live, no policy."""
     session = _spark_context.newSession()
+    catalog = session._jsparkSession.sharedState().externalCatalog()
+
+    def tables() -> set[str]:
+        return set(catalog.listTables("default").mkString("\n").splitlines())
+
+    before = tables()
     yield session
+    for name in tables() - before:
+        catalog.dropTable("default", name, True, True)
     session.catalog.clearCache()
     if session.conf.get(conf.TOKEN_KEY, None):
         aqepilot.use(session)

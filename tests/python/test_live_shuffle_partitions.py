@@ -193,13 +193,10 @@ def test_a_bucketed_table_gives_the_number(
     little.settings(spark, little.SORT_MERGE)
     spark.conf.set("spark.sql.shuffle.partitions", "4")
     spark.table("dense").write.bucketBy(8, "k").saveAsTable("bucketed")
-    try:
-        sql = "SELECT b.k, b.v, d.w FROM big b JOIN bucketed d ON b.k = d.k"
-        before, after = before_and_after(spark, executed, plain, sql, "5")
-        assert after.plan == before.plan
-        assert decisions(spark) == []
-    finally:
-        spark.sql("DROP TABLE bucketed")
+    sql = "SELECT b.k, b.v, d.w FROM big b JOIN bucketed d ON b.k = d.k"
+    before, after = before_and_after(spark, executed, plain, sql, "5")
+    assert after.plan == before.plan
+    assert decisions(spark) == []
 
 
 def test_a_shuffle_that_served_twice_still_does(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +35,11 @@ Write = Callable[[DataFrame, str], Any]
 
 
 @pytest.fixture
-def table(spark: SparkSession) -> Iterator[SparkSession]:
-    """The view `t` of twelve tasks; tables that a test makes are dropped after it."""
+def table(spark: SparkSession) -> SparkSession:
+    """The view `t` of twelve tasks."""
     little.settings(spark, SETTINGS)
     spark.sql(TABLE).createOrReplaceTempView("t")
-    yield spark
-    for found in spark.catalog.listTables():
-        if not found.isTemporary:
-            spark.sql(f"DROP TABLE {found.name}")
+    return spark
 
 
 def use(spark: SparkSession, text: str = "true", mode: str = "enforce") -> None:
