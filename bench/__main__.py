@@ -48,17 +48,17 @@ def main() -> None:
     if "log" in options.part:
         figures["log"] = logs.measure(options.megabytes, options.decisions)
     if "recipes" in options.part:
-        figures["recipes"] = {
-            name: recipes.measure(name, options.scale, options.rounds, options.queries)
-            for name in CASES
-            if name in (options.only or CASES)
-        }
+        figures["recipes"] = {}
+        for name in (name for name in CASES if name in (options.only or CASES)):
+            figures["recipes"][name] = recipes.measure(
+                name, options.scale, options.rounds, options.queries
+            )
+            _write(options, where, figures)
     if "shapes" in options.part:
-        figures["shapes"] = {
-            name: running.measure(name, options.rounds, options.queries)
-            for name in SHAPES
-            if name in (options.only or SHAPES)
-        }
+        figures["shapes"] = {}
+        for name in (name for name in SHAPES if name in (options.only or SHAPES)):
+            figures["shapes"][name] = running.measure(name, options.rounds, options.queries)
+            _write(options, where, figures)
     if "experiments" in options.part:
         from bench import experiments, recurring
 
@@ -79,15 +79,20 @@ def main() -> None:
         from bench import repeated
 
         print(f"written: {repeated.record(options.rounds, options.scale, options.queries)}")
+    print(_write(options, where, figures))
+    print(f"\nwritten: {options.out}/bench-spark-{where['spark']}.json, .md", file=sys.stderr)
+
+
+def _write(options: argparse.Namespace, where: dict[str, Any], figures: dict[str, Any]) -> str:
+    """Writes what is measured so far, so that a run that is ended early leaves it; the tables."""
     text = report(where, figures, options.scale, options.rounds)
-    print(text)
     options.out.mkdir(parents=True, exist_ok=True)
     name = f"bench-spark-{where['spark']}"
     measured = datetime.now(timezone.utc).isoformat(timespec="seconds")
     found = {"measured": measured, "machine": where, "figures": figures}
     (options.out / f"{name}.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     (options.out / f"{name}.md").write_text(text + "\n", encoding="utf-8")
-    print(f"\nwritten: {options.out / name}.json, .md", file=sys.stderr)
+    return text
 
 
 def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds: int) -> str:

@@ -34,13 +34,15 @@ SHAPE = Shape(
     tables=_tables,
     queries={
         "500 rows of each": one(
-            "SELECT max(xxhash64(customer, day)) FROM (SELECT DISTINCT customer FROM orders)"
+            "SELECT max(md5(concat(customer, '-', day)))"
+            " FROM (SELECT DISTINCT customer FROM orders)"
             " LATERAL VIEW explode(sequence(1, 500)) AS day"
         )
     },
     counters={
         "2 rows of each": one(
-            "SELECT max(xxhash64(customer, day)) FROM (SELECT DISTINCT customer FROM orders)"
+            "SELECT max(md5(concat(customer, '-', day)))"
+            " FROM (SELECT DISTINCT customer FROM orders)"
             " LATERAL VIEW explode(sequence(1, 2)) AS day"
         ),
         "an aggregation in each task": one(

@@ -35,7 +35,7 @@ class Work(NamedTuple):
     queries: Sequence[str]
     ways: dict[str, dict[str, str]]
     rounds: int
-    warm_up: int = 1
+    warm_up: int
 
 
 def ways(name: str) -> dict[str, dict[str, str]]:
@@ -63,7 +63,7 @@ def measure(
     """
     shape = SHAPES[name]
     queries = [of for of in {**shape.queries, **shape.counters} if not only or of in only]
-    work = Work(name, size, queries, ways(name), rounds)
+    work = Work(name, size, queries, ways(name), rounds, shape.warm_up)
     found: dict[str, dict[str, list[dict[str, Any]]]] = {
         of: {way: [] for way in work.ways} for of in queries
     }

@@ -52,6 +52,7 @@ class Shape(NamedTuple):
         by_hand: What an expert would set for the session.
         conf: Settings of all sessions.
         start: Settings of the application.
+        warm_up: Rounds that are not counted; 0 where a run takes minutes.
         functions: Registers Python functions in a session; their waiting times the pace.
     """
 
@@ -63,6 +64,7 @@ class Shape(NamedTuple):
     by_hand: Mapping[str, str]
     conf: Mapping[str, str] = {}
     start: Mapping[str, str] = {}
+    warm_up: int = 1
     functions: Callable[[SparkSession, float], None] = _no_functions
 
     @property

@@ -56,6 +56,7 @@ SHAPE = Shape(
         ),
     },
     recipes=["compact_files"],
+    warm_up=0,
     # Fewer tasks that read more, as far as the source lets them.
     by_hand={
         "spark.sql.files.maxPartitionBytes": "128MB",
