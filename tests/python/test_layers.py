@@ -30,6 +30,7 @@ LAYERS = {
         f"{IN_SPARK}.experiment",
     ),
     "record": (f"{IN_SPARK}.log",),
+    "what each point's rule does alike": (f"{IN_SPARK}.rule",),
     "plans, shared by the points": (f"{OURS}.joins", f"{IN_SPARK}.plans"),
     "points": POINTS,
     "extension": (OURS, IN_SPARK),

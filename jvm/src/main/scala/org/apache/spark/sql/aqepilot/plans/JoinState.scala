@@ -3,6 +3,8 @@ package org.apache.spark.sql.aqepilot.plans
 import java.util.{Collections, WeakHashMap}
 import java.util.concurrent.atomic.AtomicLong
 
+import org.apache.spark.sql.aqepilot.decision.Asked
+import org.apache.spark.sql.aqepilot.rule.Memory
 import org.apache.spark.sql.catalyst.plans.logical.{
   HintInfo,
   Join,
@@ -64,24 +66,17 @@ final class JoinState(val id: Long, val userHint: JoinHint, val isReadTwice: Boo
   def isDecided: Boolean = left.isDecided || right.isDecided || selection.inForce.isDefined
 }
 
-/** What asking about a join gave. */
-trait AskedOfJoin {
-
-  /** All that the answer depends on. */
-  def key: Any
-
-  /** Counts the askings of this join. */
-  def number: Int
-}
+/** What asking about one join gave.
+  *
+  * @param built
+  *   how Spark's own rule split the join
+  */
+final case class AskedSkew(asked: Asked, built: SkewLayout, strategy: String)
 
 /** What is remembered of a join for `skew_join`. Asked and recorded under the join's monitor. */
 final class SkewState {
 
-  /** The latest answer, and what it was given for. */
-  var asked: Option[AskedOfJoin] = None
-
-  /** What was recorded last, so that the same is not recorded again. */
-  @volatile var recorded: Option[Any] = None
+  val memory = new Memory[AskedSkew]
 
   /** How Spark's own rule split the join in the latest re-plan. */
   @volatile var built: Option[SkewLayout] = None

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.aqepilot.plans
 
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
-import org.apache.spark.sql.aqepilot.log.DecisionRecord
+import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.expressions.{
   Alias,
   Attribute,
@@ -23,7 +22,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
 
-import io.aqepilot.terms.{DecisionPoint, Reason}
+import io.aqepilot.terms.Reason
 
 /** Finds the parts of a query that several readers share and that give other rows each time they run, as `rand()`
   * does: a WITH query, or a DataFrame that is used again. Spark plans such a part once for each reader, and runs it
@@ -136,10 +135,10 @@ private[aqepilot] object ReadTwice {
     case _                          => false
   }
 
-  /** What such a part's joins or shuffles would be decided on, and are not. */
-  def record(session: Sessions.Classic, at: DecisionPoint, tables: => Option[String]): Unit =
-    FailOpen("record", ()) {
-      val detail = "a part of the query with rand() or the like is read several times"
-      DecisionRecord.undecided(session, at, Reason.NonDeterministicCte, detail, tables)
-    }
+  /** Writes down what such a part's joins or shuffles would be decided on, and are not. */
+  def record(at: PointRule, tables: => Option[String]): Unit = at.undecided(
+    Reason.NonDeterministicCte,
+    "a part of the query with rand() or the like is read several times",
+    tables
+  )
 }

@@ -1,22 +1,17 @@
 package org.apache.spark.sql.aqepilot.plans
 
 import org.apache.spark.sql.aqepilot.decision.Asked
+import org.apache.spark.sql.aqepilot.rule.Memory
 import org.apache.spark.sql.catalyst.InternalRow
 
 import io.aqepilot.joins.Selection
 
 /** What asking about one join gave.
   *
-  * @param key
-  *   all that the answer depends on
-  * @param number
-  *   counts the askings of this join
   * @param sparkStrategy
   *   how Spark would run it
   */
 final case class AskedSelection(
-    key: Any,
-    number: Int,
     asked: Asked,
     spark: Option[Selection],
     sparkStrategy: Option[String]
@@ -29,10 +24,7 @@ final case class AskedSelection(
 /** What is remembered of a join for `join_selection`. Asked and recorded under the join's monitor. */
 final class SelectionState {
 
-  var asked: Option[AskedSelection] = None
-
-  /** What was recorded last, so that the same is not recorded again. */
-  var recorded: Option[Any] = None
+  val memory = new Memory[AskedSelection]
 
   /** What the latest plan, adopted or not, was made with; None where Spark chose. */
   @volatile var inForce: Option[Selection] = None

@@ -3,10 +3,11 @@ package org.apache.spark.sql.aqepilot.points.cost_evaluation
 import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.aqepilot.decision.{Asked, Asking, PolicySet, QueryFacts}
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions, SparkCosts}
-import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
+import org.apache.spark.sql.aqepilot.decision.Asked
+import org.apache.spark.sql.aqepilot.doors.SparkCosts
+import org.apache.spark.sql.aqepilot.log.Subject
 import org.apache.spark.sql.aqepilot.plans.{JoinState, ReadTwice, SkewLayout, Tables}
+import org.apache.spark.sql.aqepilot.rule.{Memory, PointRule}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
 import org.apache.spark.sql.execution.joins.BaseJoinExec
@@ -23,14 +24,12 @@ import io.aqepilot.terms.Reason
   */
 final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
 
-  private val point = CostEvaluationPoint
   private val builtIn = CostEvaluatorInstall.builtIn(running)
   private val id = PolicyCostEvaluator.ids.incrementAndGet()
 
   private var isCurrent = true
   private var begun: Option[Comparison] = None
-  private var memory: Option[AskedPlans] = None
-  private var askings = 0
+  private val memory = new Memory[AskedPlans]
   private var overruled = 0
   private var isLeft = false
 
@@ -38,38 +37,32 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     val own = builtIn.evaluateCost(plan)
     if (isCurrent) {
       isCurrent = false
-      begun = DecisionRecord.failingOpen(point, Option.empty[Comparison]) {
-        if (isWanted) Some(new Comparison(plan, own)) else None
-      }
+      begun = at(Option.empty[Comparison])(_ => Some(new Comparison(plan, own)))
       begun.fold(own)(_.costOfCurrent)
     } else {
       isCurrent = true
       val comparison = begun
       begun = None
       comparison.fold(own) { c =>
-        c.order = DecisionRecord.failingOpen(point, Option.empty[Int])(order(c, plan, own))
+        c.order = at(Option.empty[Int])(order(_, c, plan, own))
         new ComparedCost(c, own, isCurrent = false)
       }
     }
   }
 
-  private def isWanted: Boolean = JoinState.anyForced ||
-    Sessions.active.exists(s => PolicySet.of(s.sessionState.conf).isAsked(point))
+  private def at[T](unchanged: T)(decide: PointRule => T): T =
+    PointRule(CostEvaluationPoint, unchanged, evenUnasked = JoinState.anyForced)(decide)
 
   /** The re-plan's cost against the current plan's, as compare has it; None = as Spark's own costs are. */
-  private def order(c: Comparison, plan: SparkPlan, own: Cost): Option[Int] = {
+  private def order(at: PointRule, c: Comparison, plan: SparkPlan, own: Cost): Option[Int] = {
     val byForced = Integer.compare(forcedSkewJoins(c.plan), forcedSkewJoins(plan))
     if (byForced != 0) Some(byForced)
-    else
-      Sessions.active.flatMap { session =>
-        val set = PolicySet.of(session.sessionState.conf)
-        if (!set.isAsked(point) || c.plan == plan) None
-        else if (ReadTwice.isInQuery(plan)) {
-          if (!isLeft) ReadTwice.record(session, point, c.plan.logicalLink.map(Tables.described))
-          isLeft = true
-          None
-        } else ask(session, set, c, plan, own)
-      }
+    else if (!at.isAsked || c.plan == plan) None
+    else if (ReadTwice.isInQuery(plan)) {
+      if (!isLeft) ReadTwice.record(at, c.plan.logicalLink.map(Tables.described))
+      isLeft = true
+      None
+    } else ask(at, c, plan, own)
   }
 
   private def forcedSkewJoins(plan: SparkPlan): Int =
@@ -81,55 +74,39 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
               (SparkCosts.isSkewJoin(j) || SkewLayout.of(j).isSplit) => j
       }.size
 
-  private def ask(
-      session: Sessions.Classic,
-      set: PolicySet,
-      c: Comparison,
-      plan: SparkPlan,
-      own: Cost
-  ): Option[Int] = {
-    val sc = session.sparkContext
-    val conf = session.sessionState.conf
-    val executionId = QueryFacts.executionId(sc)
+  private def ask(at: PointRule, c: Comparison, plan: SparkPlan, own: Cost): Option[Int] = {
     val begun = System.nanoTime()
     val current = PlanFacts.of(c.plan, isCurrent = true)
     val candidate = PlanFacts.of(plan, isCurrent = false)
     val (currentOwn, candidateOwn) = (SparkCosts.inShuffles(c.own), SparkCosts.inShuffles(own))
-    val key = (set, QueryFacts.conf(conf), current, candidate, currentOwn, candidateOwn)
-    val isNew = !memory.exists(_.key == key)
-    if (isNew) {
-      askings += 1
-      def asked(of: PlanFacts, cost: Option[Double], begun: Long) =
-        Asking.of(session, set, point, executionId, begun = begun) {
-          CostFacts.row(sc, conf, executionId, of, current, cost, currentOwn)
-        }
-      memory = Some(
-        AskedPlans(
-          key,
-          asked(current, currentOwn, begun),
-          asked(candidate, candidateOwn, System.nanoTime())
-        )
+    def asked(of: PlanFacts, cost: Option[Double], begun: Long) = at.ask(begun = begun) {
+      CostFacts
+        .row(at.session.sparkContext, at.conf, at.executionId, of, current, cost, currentOwn)
+    }
+    val known = memory.number
+    val answers = memory.of(at.key((current, candidate, currentOwn, candidateOwn))) {
+      AskedPlans(
+        asked(current, currentOwn, begun),
+        asked(candidate, candidateOwn, System.nanoTime())
       )
     }
-    val answers = memory.get
-    val compared = compare(answers, currentOwn, candidateOwn, sparkAdopts(c, own))
-    if (isNew)
-      FailOpen("record", ()) {
-        val tables = c.plan.logicalLink.map(Tables.described)
-        def record(name: String, asked: Asked, own: Cost): Unit = {
-          val subject = Subject(
-            s"plan $id.$askings, $name",
-            s"cost-$id-$askings-$name",
-            tables = tables,
-            sparkAnswer = Some(SparkCosts.inShuffles(own).fold(own.toString)(_.toString)),
-            sparkStrategy = Some(CostFates.plan(sparkAdopts(c, own))),
-            chosen = _ => compared.toOption.map(o => CostFates.Chosen(o <= 0, sparkAdopts(c, own)))
-          )
-          DecisionRecord.write(session, point, executionId, subject, asked, outcome(compared))
-        }
-        record("current", answers.current, c.own)
-        record("re-plan", answers.candidate, own)
+    val adopts = own < c.own || own == c.own
+    val compared = compare(answers, currentOwn, candidateOwn, adopts)
+    if (memory.number > known) {
+      val tables = c.plan.logicalLink.map(Tables.described)
+      def record(name: String, asked: Asked, own: Cost): Unit = at.record(asked, outcome(compared)) {
+        Subject(
+          s"plan $id.${memory.number}, $name",
+          s"cost-$id-${memory.number}-$name",
+          tables = tables,
+          sparkAnswer = Some(SparkCosts.inShuffles(own).fold(own.toString)(_.toString)),
+          sparkStrategy = Some(CostFates.plan(adopts)),
+          chosen = _ => compared.toOption.map(o => CostFates.Chosen(o <= 0, adopts))
+        )
       }
+      record("current", answers.current, c.own)
+      record("re-plan", answers.candidate, own)
+    }
     compared.toOption
   }
 
@@ -138,13 +115,11 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     case Right(order) => (Reason.Applied, Some(CostFates.detail(order <= 0)))
   }
 
-  private def sparkAdopts(c: Comparison, own: Cost) = own < c.own || own == c.own
-
   private def compare(
       asked: AskedPlans,
       currentOwn: Option[Double],
       candidateOwn: Option[Double],
-      sparkAdopts: => Boolean
+      sparkAdopts: Boolean
   ): Either[Reason, Int] = {
     def decided(a: Asked) = a.enforced.map(_._2.asInstanceOf[Double])
     val (current, candidate) = (decided(asked.current), decided(asked.candidate))
@@ -173,46 +148,5 @@ object PolicyCostEvaluator {
   val MaxOverruled = 64
 }
 
-/** The answers on two plans, and what they were given for. */
-final private case class AskedPlans(key: Any, current: Asked, candidate: Asked)
-
-/** The two costs of one re-plan.
-  *
-  * @param plan
-  *   the current one
-  * @param own
-  *   Spark's cost of it
-  */
-final private class Comparison(val plan: SparkPlan, val own: Cost) {
-
-  /** The re-plan's cost against the current plan's; None = as Spark's own costs are. */
-  var order: Option[Int] = None
-
-  val costOfCurrent = new ComparedCost(this, own, isCurrent = true)
-}
-
-/** One plan's cost. Only means something beside the other one of its comparison. */
-final private class ComparedCost(
-    private val of: Comparison,
-    private val own: Cost,
-    private val isCurrent: Boolean
-) extends Cost {
-
-  private def decided(that: ComparedCost): Option[Int] =
-    if ((that.of ne of) || that.isCurrent == isCurrent) None
-    else of.order.map(o => if (isCurrent) -o else o)
-
-  override def compare(that: Cost): Int = that match {
-    case c: ComparedCost => decided(c).getOrElse(own.compare(c.own))
-    case _               => own.compare(that)
-  }
-
-  override def equals(that: Any): Boolean = that match {
-    case c: ComparedCost => decided(c).fold(own == c.own)(_ == 0)
-    case _               => own == that
-  }
-
-  override def hashCode(): Int = 0
-
-  override def toString: String = own.toString
-}
+/** The answers on two plans. */
+final private case class AskedPlans(current: Asked, candidate: Asked)

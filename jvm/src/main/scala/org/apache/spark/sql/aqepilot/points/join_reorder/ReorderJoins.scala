@@ -2,22 +2,17 @@ package org.apache.spark.sql.aqepilot.points.join_reorder
 
 import java.util.concurrent.atomic.AtomicLong
 
-import scala.annotation.tailrec
-import scala.collection.mutable
-
-import org.apache.spark.sql.aqepilot.decision.{Asked, Asking, Health, PolicySet, QueryFacts}
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
-import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
+import org.apache.spark.sql.aqepilot.doors.FailOpen
+import org.apache.spark.sql.aqepilot.log.Subject
 import org.apache.spark.sql.aqepilot.plans.{JoinChain, PlanIntegrity, ReadTwice, Tables}
-import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
-import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
+import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.DoubleType
 
 import io.aqepilot.points.join_reorder.JoinReorderPoint
-import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure}
 import io.aqepilot.terms.{FactsRow, Guards, Reason, Verdict}
 
 /** The decision point `join_reorder`: joins the relations of a chain in the order that a policy says.
@@ -45,22 +40,17 @@ object ReorderJoins extends Rule[LogicalPlan] {
   /** On the root of a plan that this rule has been at. */
   private val done = TreeNodeTag[Unit]("aqepilot.ordered")
 
-  override def apply(plan: LogicalPlan): LogicalPlan =
-    DecisionRecord.failingOpen(point, plan) {
-      lazy val set = PolicySet.of(conf)
-      if (
-        !Health.isLive(point) || !set.isAsked(point) ||
-        !plan.containsPattern(TreePattern.INNER_LIKE_JOIN) || plan.getTagValue(done).nonEmpty
-      ) plan
-      else
-        Sessions.active.fold(plan) { session =>
-          FailOpen("parts read twice", ())(ReadTwice.markOptimised(plan))
-          val ordered = reordered(session, set, plan)
-          val now = if (ordered eq plan) plan else kept(ordered)
-          now.setTagValue(done, ())
-          now
-        }
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    def concerns =
+      plan.containsPattern(TreePattern.INNER_LIKE_JOIN) && plan.getTagValue(done).isEmpty
+    PointRule(point, plan, concerns) { at =>
+      FailOpen("parts read twice", ())(ReadTwice.markOptimised(plan))
+      val ordered = reordered(at, plan)
+      val now = if (ordered eq plan) plan else kept(ordered)
+      now.setTagValue(done, ())
+      now
     }
+  }
 
   private def kept(ordered: LogicalPlan): LogicalPlan =
     if (conf.cboEnabled && conf.joinReorderEnabled) {
@@ -72,62 +62,40 @@ object ReorderJoins extends Rule[LogicalPlan] {
       }
     } else ordered
 
-  private def reordered(session: Sessions.Classic, set: PolicySet, plan: LogicalPlan): LogicalPlan =
-    read(session, plan) match {
+  private def reordered(at: PointRule, plan: LogicalPlan): LogicalPlan = {
+    def tables = Some(Tables.described(plan))
+    val (read, ends) = ChainReader.read(plan)
+    ends.foreach(end => at.undecided(end.reason, end.detail, tables))
+    read match {
       case Some(chain) if ReadTwice.isKeptInOrder(chain.top) =>
-        ReadTwice.record(session, point, Some(Tables.described(plan)))
+        ReadTwice.record(at, tables)
         plan
-      case Some(chain) if !conf.crossJoinEnabled && chain.hasImplicitProduct =>
-        DecisionRecord.undecided(
-          session,
-          point,
-          Reason.CrossProduct,
-          "a join of the query has no condition, which spark.sql.crossJoin.enabled=false forbids",
-          Some(Tables.described(plan))
-        )
+      case Some(chain) if !at.conf.crossJoinEnabled && chain.hasImplicitProduct =>
+        val why =
+          "a join of the query has no condition, which spark.sql.crossJoin.enabled=false forbids"
+        at.undecided(Reason.CrossProduct, why, tables)
         plan
       case Some(chain) =>
-        val inner = chain.relations.map(reordered(session, set, _))
+        val inner = chain.relations.map(reordered(at, _))
         val isChanged = inner.zip(chain.relations).exists { case (a, b) => a ne b }
         val now =
           if (isChanged)
             chain.copy(top = replaced(plan, chain.relations.zip(inner)), relations = inner)
           else chain
-        decided(session, set, now)
-      case None => plan.mapChildren(reordered(session, set, _))
+        decided(at, now)
+      case None => plan.mapChildren(reordered(at, _))
     }
-
-  private def read(session: Sessions.Classic, plan: LogicalPlan): Option[JoinChain] = {
-    val (chain, ends) = ChainReader.read(plan)
-    FailOpen("record", ()) {
-      ends.foreach { end =>
-        DecisionRecord.undecided(
-          session,
-          point,
-          end.reason,
-          end.detail,
-          Some(Tables.described(plan))
-        )
-      }
-    }
-    chain
   }
 
   private def replaced(plan: LogicalPlan, by: Seq[(LogicalPlan, LogicalPlan)]): LogicalPlan =
     by.find(_._1 eq plan).fold(plan.mapChildren(replaced(_, by)))(_._2)
 
-  private def decided(session: Sessions.Classic, set: PolicySet, chain: JoinChain): LogicalPlan = {
-    val sc = session.sparkContext
-    val conf = session.sessionState.conf
-    val executionId = QueryFacts.executionId(sc)
-    val facts = new ChainFacts(chain, sc, conf, executionId)
-    val asked = Asking.of(
-      session,
-      set,
-      point,
-      executionId,
+  private def decided(at: PointRule, chain: JoinChain): LogicalPlan = {
+    val facts = new ChainFacts(chain, at.session.sparkContext, at.conf, at.executionId)
+    val asked = at.ask(
       (policy, whole) =>
-        if (policy.answer == DoubleType) byScores(policy, chain, facts) else policy.eval(whole),
+        if (policy.answer == DoubleType) ScoredOrder.of(policy, chain, facts)
+        else policy.eval(whole),
       Some(judge(chain))
     )(facts.whole)
     val id = ids.incrementAndGet()
@@ -135,7 +103,9 @@ object ReorderJoins extends Rule[LogicalPlan] {
     val plan = order.fold(chain.top)(ordered(chain, _, id))
     val fault = if (plan eq chain.top) None else PlanIntegrity.fault(chain, plan)
     fault.foreach(FailOpen.fault(point.name, _))
-    record(session, chain, id, asked, executionId, fault)
+    at.record(asked, fault.fold(PointRule.Applied)(f => (Reason.InvalidRewrite, Some(f))))(
+      subject(chain, id)
+    )
     if (fault.isEmpty) plan else chain.top
   }
 
@@ -148,47 +118,6 @@ object ReorderJoins extends Rule[LogicalPlan] {
     val plan =
       chain.joined(order, (join, position) => join.setTagValue(tag, Array(id, position.toLong)))
     if (plan.output == chain.top.output) plan else Project(chain.top.output, plan)
-  }
-
-  /** The order by a policy's scores: each time the connected relation with the lowest, the first of several;
-    * where none is connected, of all. A score that is no number to compare by is the answer instead.
-    */
-  private def byScores(
-      policy: CompiledPolicy,
-      chain: JoinChain,
-      facts: ChainFacts
-  ): Either[EvaluationFailure, Any] = {
-    // A score that depends on the relation alone is its score at every step.
-    val isFixed = !JoinReorderPoint.ofStep.exists(policy.references)
-    val known = mutable.HashMap.empty[Int, Either[EvaluationFailure, Any]]
-    def score(c: Int, joined: Seq[Int], joinedRow: => InternalRow) = {
-      def asked = policy.eval(facts.row(c, joined, joinedRow))
-      if (isFixed) known.getOrElseUpdate(c, asked) else asked
-    }
-    @tailrec def ordered(joined: Seq[Int]): Either[EvaluationFailure, Any] = {
-      val rest = chain.relations.indices.diff(joined)
-      val connected = chain.connected(joined, rest)
-      val candidates = if (joined.isEmpty || connected.isEmpty) rest else connected
-      if (rest.isEmpty) Right(new GenericArrayData(joined.toArray[Any]))
-      else if (candidates.size == 1 && joined.nonEmpty) ordered(joined :+ candidates.head)
-      else {
-        lazy val joinedRow = facts.joined(joined)
-        val scores = candidates.iterator.map(c => (c, score(c, joined, joinedRow)))
-        var best: (Int, Double) = null
-        var otherwise: Option[Either[EvaluationFailure, Any]] = None
-        while (otherwise.isEmpty && scores.hasNext)
-          scores.next() match {
-            case (c, Right(score: Double)) if JoinReorderPoint.isScore(score) =>
-              if (best == null || score < best._2) best = (c, score)
-            case (_, none) => otherwise = Some(none)
-          }
-        otherwise match {
-          case Some(none) => none
-          case None       => ordered(joined :+ best._1)
-        }
-      }
-    }
-    ordered(Nil)
   }
 
   private def judge(chain: JoinChain)(answer: Any, facts: FactsRow, guards: Guards): Verdict =
@@ -208,27 +137,16 @@ object ReorderJoins extends Rule[LogicalPlan] {
       case refused => refused
     }
 
-  private def record(
-      session: Sessions.Classic,
-      chain: JoinChain,
-      id: Long,
-      asked: Asked,
-      executionId: Option[Long],
-      fault: Option[String]
-  ): Unit = FailOpen("record", ()) {
-    def subject = {
-      val spark = chain.relations.indices.mkString("[", ",", "]")
-      Subject(
-        s"join order $id",
-        s"order-$id",
-        id = Some(OrderFates.ChainId(id)),
-        tables = Some(chain.relations.map(Tables.described).mkString(" ⋈ ")),
-        sparkAnswer = Some(spark),
-        sparkStrategy = Some(spark),
-        chosen = order => Some(order.asInstanceOf[ArrayData].toIntArray().toSeq)
-      )
-    }
-    val outcome = if (fault.isEmpty) Reason.Applied else Reason.InvalidRewrite
-    DecisionRecord.write(session, point, executionId, subject, asked, (outcome, fault))
+  private def subject(chain: JoinChain, id: Long): Subject = {
+    val spark = chain.relations.indices.mkString("[", ",", "]")
+    Subject(
+      s"join order $id",
+      s"order-$id",
+      id = Some(OrderFates.ChainId(id)),
+      tables = Some(chain.relations.map(Tables.described).mkString(" ⋈ ")),
+      sparkAnswer = Some(spark),
+      sparkStrategy = Some(spark),
+      chosen = order => Some(order.asInstanceOf[ArrayData].toIntArray().toSeq)
+    )
   }
 }

@@ -1,9 +1,8 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
-import org.apache.spark.sql.aqepilot.decision.{Health, PolicySet}
-import org.apache.spark.sql.aqepilot.doors.{Sessions, SparkJoinRules}
-import org.apache.spark.sql.aqepilot.log.DecisionRecord
+import org.apache.spark.sql.aqepilot.doors.SparkJoinRules
 import org.apache.spark.sql.aqepilot.plans.{JoinState, OtherRules, RequiredDistribution}
+import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.optimizer.BuildSide
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
@@ -20,39 +19,29 @@ import io.aqepilot.points.join_selection.JoinSelectionPoint
   */
 object KeepSortMerge extends Rule[SparkPlan] {
 
-  private val point = JoinSelectionPoint
-
   override def apply(plan: SparkPlan): SparkPlan =
-    DecisionRecord.failingOpen(point, plan) {
-      if (
-        !Health.isLive(point) || SparkJoinRules.conversionEnabled(conf).isEmpty ||
-        !PolicySet.of(conf).isAsked(point)
-      ) plan
+    PointRule(JoinSelectionPoint, plan, SparkJoinRules.conversionEnabled(conf).nonEmpty) { at =>
+      val kept = plan.transformUp {
+        case j: ShuffledHashJoinExec if isWanted(j) =>
+          SortMergeJoinExec(
+            j.leftKeys,
+            j.rightKeys,
+            j.joinType,
+            j.condition,
+            j.left,
+            j.right,
+            j.isSkewJoin
+          )
+      }
+      if (kept eq plan) plan
       else {
-        val kept = plan.transformUp {
-          case j: ShuffledHashJoinExec if isWanted(j) =>
-            SortMergeJoinExec(
-              j.leftKeys,
-              j.rightKeys,
-              j.joinType,
-              j.condition,
-              j.left,
-              j.right,
-              j.isSkewJoin
-            )
-        }
-        if (kept eq plan) plan
-        else {
-          val ensured = RequiredDistribution.ensureRequirements(kept)
-          def redone = SparkJoinRules.convert(ensured, RequiredDistribution.ensureRequirements)
-          if (mayBeOthers && converted(redone) != converted(plan)) plan
-          else ensured
-        }
+        val ensured = RequiredDistribution.ensureRequirements(kept)
+        def redone = SparkJoinRules.convert(ensured, RequiredDistribution.ensureRequirements)
+        // Another extension's rule may have replaced the joins.
+        if (OtherRules.prepareStages(at.session) && converted(redone) != converted(plan)) plan
+        else ensured
       }
     }
-
-  /** Whether another extension's rule may have replaced the joins. */
-  private def mayBeOthers: Boolean = Sessions.active.forall(OtherRules.prepareStages)
 
   private def converted(plan: SparkPlan): Set[(Long, BuildSide)] = plan.collect {
     case j: ShuffledHashJoinExec if isWanted(j) => JoinState.of(j).map(s => (s.id, j.buildSide))

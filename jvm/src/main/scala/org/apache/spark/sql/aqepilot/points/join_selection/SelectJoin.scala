@@ -1,15 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
-import org.apache.spark.sql.aqepilot.decision.{
-  Asked,
-  Asking,
-  Guardrails,
-  Health,
-  PolicySet,
-  QueryFacts
-}
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
-import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
+import org.apache.spark.sql.aqepilot.doors.FailOpen
+import org.apache.spark.sql.aqepilot.log.Subject
 import org.apache.spark.sql.aqepilot.plans.{
   AskedSelection,
   JoinFacts,
@@ -21,25 +13,24 @@ import org.apache.spark.sql.aqepilot.plans.{
   StageTables,
   Tables
 }
+import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.logical.{
   BROADCAST,
   HintInfo,
   Join,
   JoinHint,
-  JoinStrategyHint,
   LogicalPlan,
   SHUFFLE_HASH,
   SHUFFLE_MERGE,
   SHUFFLE_REPLICATE_NL
 }
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
-import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.joins.JoinWords._
 import io.aqepilot.joins.Selection
 import io.aqepilot.points.join_selection.{JoinSelectionPoint, SelectionLegality}
-import io.aqepilot.terms.{FactsRow, Guards, Reason}
+import io.aqepilot.terms.{FactsRow, Reason}
 
 /** The decision point `join_selection`: plans joins as policies say, by Spark's own strategy with hints that
   * mean the same.
@@ -52,123 +43,92 @@ import io.aqepilot.terms.{FactsRow, Guards, Reason}
   */
 object SelectJoin extends SparkStrategy {
 
-  private val point = JoinSelectionPoint
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case join: Join =>
+      def isOpen = !JoinSide.of(join.left).isBroadcast && !JoinSide.of(join.right).isBroadcast
+      PointRule(JoinSelectionPoint, Seq.empty[SparkPlan], isOpen)(decide(_, join))
+    case _ => Nil
+  }
 
-  override def apply(plan: LogicalPlan): Seq[SparkPlan] =
-    DecisionRecord.failingOpen(point, Seq.empty[SparkPlan])(plan match {
-      case join: Join =>
-        lazy val set = PolicySet.of(SQLConf.get)
-        if (!Health.isLive(point) || !set.isAsked(point)) Nil
-        else if (JoinSide.of(join.left).isBroadcast || JoinSide.of(join.right).isBroadcast) Nil
-        else Sessions.active.fold(Seq.empty[SparkPlan])(decide(_, set, join))
-      case _ => Nil
-    })
+  private def decide(at: PointRule, join: Join): Seq[SparkPlan] = JoinState.of(join) match {
+    case Some(state) if state.isReadTwice =>
+      ReadTwice.record(at, Some(tables(join)))
+      Nil
+    case Some(state) => state.synchronized(new SelectionDecision(at, join, state).planned)
+    case None        =>
+      val what = s"a ${JoinFacts.name(join.joinType)} join made by a re-plan"
+      at.undecided(Reason.UntrackedJoin, what, Some(tables(join)))
+      Nil
+  }
 
-  private def decide(session: Sessions.Classic, set: PolicySet, join: Join): Seq[SparkPlan] =
-    JoinState.of(join) match {
-      case Some(state) if state.isReadTwice =>
-        ReadTwice.record(session, point, Some(tables(join)))
-        Nil
-      case Some(state) => state.synchronized(decide(session, set, join, state))
-      case None        =>
-        val what = s"a ${JoinFacts.name(join.joinType)} join made by a re-plan"
-        DecisionRecord.undecided(session, point, Reason.UntrackedJoin, what, Some(tables(join)))
-        Nil
-    }
+  private[join_selection] def tables(join: Join) =
+    Tables.described(join.left) + " ⋈ " + Tables.described(join.right)
+}
 
-  private def decide(
-      session: Sessions.Classic,
-      set: PolicySet,
-      join: Join,
-      state: JoinState
-  ): Seq[SparkPlan] = {
-    val asked = ask(session, set, join, state)
-    def tasks = asked.decision
-      .filter(s => s.strategy == ShuffleReplicate && !asked.spark.contains(s))
-      .flatMap(_ => CartesianTasks.refusal(session, join, state))
-    lazy val guards = Guardrails.of(session.sessionState.conf, session.sparkContext)
-    def beside = asked.decision.flatMap { s =>
-      tableBytes(s, asked, guards).flatMap(StageTables.refusal(join, state, _, guards))
-    }
-    val refused: Option[(Reason, Option[String])] =
-      if (state.left.isDecided || state.right.isDecided) Some((Reason.RunTimeDecision, None))
-      else if (asked.decision.isDefined && OtherRules.gaveHint(session, join, state))
-        Some((Reason.OtherExtension, None))
-      else
-        tasks.map(why => (Reason.GuardPartitions, Some(why)))
-          .orElse(beside.map(why => (Reason.GuardHashBuildBytes, Some(why))))
+/** One join at one planning. */
+final private class SelectionDecision(at: PointRule, join: Join, state: JoinState) {
+
+  /** The join as decided; none where it is left to the strategies that come later. */
+  def planned: Seq[SparkPlan] = {
+    val asked = ask
+    val isRunTimes = state.left.isDecided || state.right.isDecided
+    val refused = if (isRunTimes) Some((Reason.RunTimeDecision, None)) else refusal(asked)
     val selection = if (refused.isEmpty) asked.decision else None
     // Spark asks the strategies in turn: these plans are taken, so that none is asked a second time.
-    val byOthers = if (selection.isEmpty) Nil else OtherRules.planned(session, this, join)
-    val isOurs = byOthers.isEmpty
-    state.selection.inForce = if (isOurs) selection else None
-    val table = state.selection.inForce.flatMap(tableBytes(_, asked, guards))
-    if (!state.left.isDecided && !state.right.isDecided)
-      StageTables.note(join, state, table.getOrElse(0L))
-    val outcome =
-      refused.getOrElse((if (isOurs) Reason.Applied else Reason.OtherExtension, None))
-    CartesianTasks.note(
-      join,
-      state,
-      selection.filter(_ => isOurs).fold(asked.spark)(Some(
-        _
-      )).exists(_.strategy == ShuffleReplicate)
-    )
-    record(session, join, state, asked, outcome)
-    selection match {
-      case Some(s) if isOurs => JoinStrategy.plannedBySpark(session, join.copy(hint = hint(s)))
-      case _                 => byOthers
-    }
+    val byOthers = if (selection.isEmpty) Nil else OtherRules.planned(at.session, SelectJoin, join)
+    val ours = selection.filter(_ => byOthers.isEmpty)
+    state.selection.inForce = ours
+    if (!isRunTimes)
+      StageTables.note(join, state, ours.flatMap(tableBytes(_, asked)).getOrElse(0L))
+    val runs = ours.orElse(asked.spark)
+    CartesianTasks.note(join, state, runs.exists(_.strategy == ShuffleReplicate))
+    val applied = if (byOthers.isEmpty) Reason.Applied else Reason.OtherExtension
+    record(asked, refused.getOrElse((applied, None)))
+    ours.fold(byOthers)(s => JoinStrategy.plannedBySpark(at.session, join.copy(hint = hint(s))))
   }
 
-  private def ask(
-      session: Sessions.Classic,
-      set: PolicySet,
-      join: Join,
-      state: JoinState
-  ): AskedSelection = {
-    val sc = session.sparkContext
-    val conf = session.sessionState.conf
-    val executionId = QueryFacts.executionId(sc)
-    lazy val planned = FailOpen("spark strategy", Option.empty[SparkPlan])(
-      JoinStrategy.plannedBySpark(session, join).headOption
+  private def ask: AskedSelection = {
+    lazy val bySpark = FailOpen("spark strategy", Option.empty[SparkPlan])(
+      JoinStrategy.plannedBySpark(at.session, join).headOption
     )
     val begun = System.nanoTime()
-    val facts = new SelectionFacts(state, join, conf, JoinState.isReplan(join), planned)
-    val key = (set, facts.version, facts.settings)
-    state.selection.asked.filter(_.key == key).getOrElse {
-      val number = state.selection.asked.fold(1)(_.number + 1)
-      val asked = Asking.of(session, set, point, executionId, begun = begun)(
-        facts.row(sc, executionId)
-      )
-      val of = AskedSelection(
-        key,
-        number,
+    val facts = new SelectionFacts(state, join, at.conf, JoinState.isReplan(join), bySpark)
+    state.selection.memory.of(at.key(facts.version)) {
+      val asked = at.ask(begun = begun)(facts.row(at.session.sparkContext, at.executionId))
+      AskedSelection(
         asked,
-        planned.flatMap(JoinStrategy.selection),
-        planned.flatMap(JoinStrategy.of)
+        bySpark.flatMap(JoinStrategy.selection),
+        bySpark.flatMap(JoinStrategy.of)
       )
-      state.selection.asked = Some(of)
-      of
     }
   }
 
+  /** Why the decision is not carried out, if so. */
+  private def refusal(asked: AskedSelection): Option[(Reason, Option[String])] =
+    asked.decision.flatMap { decision =>
+      def tasks =
+        if (decision.strategy != ShuffleReplicate || asked.spark.contains(decision)) None
+        else CartesianTasks.refusal(at.session, join, state)
+      def tables =
+        tableBytes(decision, asked).flatMap(StageTables.refusal(join, state, _, at.guards))
+      if (OtherRules.gaveHint(at.session, join, state)) Some((Reason.OtherExtension, None))
+      else
+        tasks.map(why => (Reason.GuardPartitions, Some(why)))
+          .orElse(tables.map(why => (Reason.GuardHashBuildBytes, Some(why))))
+    }
+
   /** Of one task's hash table, where a selection has one built that Spark's own choice does not build. */
-  private def tableBytes(
-      selection: Selection,
-      asked: AskedSelection,
-      guards: Guards
-  ): Option[Long] =
+  private def tableBytes(selection: Selection, asked: AskedSelection): Option[Long] =
     if (selection.strategy != ShuffleHash || asked.spark.contains(selection)) None
     else {
-      val facts = new FactsRow(point.facts, asked.asked.facts)
+      val facts = new FactsRow(JoinSelectionPoint.facts, asked.asked.facts)
       val side = if (selection.buildSide.contains(BuildRight)) "right" else "left"
-      Some(SelectionLegality.hashBuildBytes(side, facts, guards.growth))
+      Some(SelectionLegality.hashBuildBytes(side, facts, at.guards.growth))
     }
 
   /** The hints that lead Spark's strategy to a selection; the user has given none. */
   private def hint(selection: Selection): JoinHint = {
-    val strategy: JoinStrategyHint = selection.strategy match {
+    val strategy = selection.strategy match {
       case Broadcast    => BROADCAST
       case ShuffleHash  => SHUFFLE_HASH
       case ShuffleMerge => SHUFFLE_MERGE
@@ -178,30 +138,20 @@ object SelectJoin extends SparkStrategy {
     if (selection.buildSide.contains(BuildRight)) JoinHint(None, info) else JoinHint(info, None)
   }
 
-  private def tables(join: Join) =
-    Tables.described(join.left) + " ⋈ " + Tables.described(join.right)
-
-  private def record(
-      session: Sessions.Classic,
-      join: Join,
-      state: JoinState,
-      of: AskedSelection,
-      outcome: (Reason, Option[String])
-  ): Unit = FailOpen("record", ()) {
-    val now = Some((of.key, outcome))
-    if (state.selection.recorded != now) {
-      state.selection.recorded = now
-      def subject = Subject(
-        s"join ${state.id}",
-        s"${state.id}-selection-${of.number}",
-        joinId = Some(state.id),
-        tables = Some(tables(join)),
-        sparkAnswer = of.spark.map(s => point.show(s.row)),
-        sparkStrategy = of.sparkStrategy,
-        chosen = answer => Some(Selection.of(answer.asInstanceOf[InternalRow]))
-      )
-      val executionId = QueryFacts.executionId(session.sparkContext)
-      DecisionRecord.write(session, point, executionId, subject, of.asked, outcome)
+  private def record(of: AskedSelection, outcome: (Reason, Option[String])): Unit = {
+    val memory = state.selection.memory
+    memory.once(outcome) {
+      at.record(of.asked, outcome) {
+        Subject(
+          s"join ${state.id}",
+          s"${state.id}-selection-${memory.number}",
+          joinId = Some(state.id),
+          tables = Some(SelectJoin.tables(join)),
+          sparkAnswer = of.spark.map(s => JoinSelectionPoint.show(s.row)),
+          sparkStrategy = of.sparkStrategy,
+          chosen = answer => Some(Selection.of(answer.asInstanceOf[InternalRow]))
+        )
+      }
     }
   }
 }

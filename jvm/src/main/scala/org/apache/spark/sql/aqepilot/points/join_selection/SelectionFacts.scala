@@ -78,7 +78,7 @@ final class SelectionFacts(
   lazy val settings: InternalRow = QueryFacts.conf(conf)
 
   /** All that an answer depends on, beside the settings. */
-  def version: Any = (left.version, right.version, join.hint, join.joinType, isReplan)
+  def version: Product = (left.version, right.version, join.hint, join.joinType, isReplan)
 
   private def admits(of: LogicalPlan, other: LogicalPlan, build: BuildSide) = {
     val isLeft = build == BuildLeft

@@ -1,9 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
-import org.apache.spark.sql.aqepilot.decision.{Health, PolicySet}
-import org.apache.spark.sql.aqepilot.doors.Sessions
-import org.apache.spark.sql.aqepilot.log.DecisionRecord
 import org.apache.spark.sql.aqepilot.plans.{JoinFacts, JoinStage, JoinState, OtherRules}
+import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 
@@ -20,28 +18,19 @@ import io.aqepilot.terms.Reason
   */
 object SplitSkewedJoins extends Rule[SparkPlan] {
 
-  private val point = SkewJoinPoint
+  override def apply(plan: SparkPlan): SparkPlan =
+    PointRule(SkewJoinPoint, plan, concerns = plan.exists(JoinStage.isSplittable))(split(_, plan))
 
-  override def apply(plan: SparkPlan): SparkPlan = DecisionRecord.failingOpen(point, plan) {
-    lazy val set = PolicySet.of(conf)
-    if (!Health.isLive(point) || !set.isAsked(point) || !plan.exists(JoinStage.isSplittable))
-      plan
-    else Sessions.active.fold(plan)(split(_, set, plan))
-  }
-
-  private def split(session: Sessions.Classic, set: PolicySet, plan: SparkPlan): SparkPlan = {
+  private def split(at: PointRule, plan: SparkPlan): SparkPlan = {
     val stages = JoinStage.in(plan)
     stages.filter(s => JoinState.of(s.root).isEmpty).foreach { s =>
       val what = s"a ${JoinFacts.name(s.root.joinType)} join made by a re-plan"
-      DecisionRecord.undecided(session, point, Reason.UntrackedJoin, what, None)
+      at.undecided(Reason.UntrackedJoin, what, None)
     }
-    lazy val areSparks = !OtherRules.prepareStages(session) || SparksSplits.areAll(plan)
+    lazy val areSparks = !OtherRules.prepareStages(at.session) || SparksSplits.areAll(plan)
     stages.flatMap(s => JoinState.of(s.root)).foldLeft(plan) { (current, root) =>
       JoinStage.in(current).find(s => JoinState.of(s.root).contains(root)).fold(current) { stage =>
-        DecisionRecord.failingOpen(
-          point,
-          current
-        )(new SkewDecisions(session, set, current, stage, areSparks).decided)
+        at.failingOpen(current)(new SkewDecisions(at, current, stage, areSparks).decided)
       }
     }
   }

@@ -2,10 +2,10 @@ package org.apache.spark.sql.aqepilot.points.write_distribution
 
 import java.util.concurrent.atomic.AtomicLong
 
-import org.apache.spark.sql.aqepilot.decision.{Asked, Asking, Health, PolicySet, QueryFacts}
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
-import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
+import org.apache.spark.sql.aqepilot.doors.FailOpen
+import org.apache.spark.sql.aqepilot.log.Subject
 import org.apache.spark.sql.aqepilot.plans.Tables
+import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, RebalancePartitions}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
@@ -41,37 +41,22 @@ object DistributeWrites extends Rule[LogicalPlan] {
   private val done = TreeNodeTag[Unit]("aqepilot.distributed")
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    DecisionRecord.failingOpen(point, plan) {
-      lazy val set = PolicySet.of(conf)
-      if (
-        !Health.isLive(point) || !plan.containsPattern(TreePattern.COMMAND) || !set.isAsked(point)
-      ) plan
-      else Sessions.active.fold(plan)(distributed(_, set, plan))
-    }
+    PointRule(point, plan, plan.containsPattern(TreePattern.COMMAND))(distributed(_, plan))
 
   /** Several writes are in one plan where one query feeds several inserts (`FROM t INSERT INTO ...`). */
-  private def distributed(
-      session: Sessions.Classic,
-      set: PolicySet,
-      plan: LogicalPlan
-  ): LogicalPlan = plan match {
+  private def distributed(at: PointRule, plan: LogicalPlan): LogicalPlan = plan match {
     case write: V1WriteCommand =>
       val isPlanned = write.query.isInstanceOf[WriteFiles] || write.getTagValue(done).nonEmpty
-      if (isPlanned) write else decided(session, set, write)
+      if (isPlanned) write else decided(at, write)
     case other if other.containsPattern(TreePattern.COMMAND) =>
-      other.mapChildren(distributed(session, set, _))
+      other.mapChildren(distributed(at, _))
     case other => other
   }
 
-  private def decided(
-      session: Sessions.Classic,
-      set: PolicySet,
-      write: V1WriteCommand
-  ): LogicalPlan = {
+  private def decided(at: PointRule, write: V1WriteCommand): LogicalPlan = {
     write.setTagValue(done, ())
-    val executionId = QueryFacts.executionId(session.sparkContext)
-    val facts = new WriteFacts(write, session, executionId)
-    val asked = Asking.of(session, set, point, executionId)(facts.row)
+    val facts = new WriteFacts(write, at.session, at.executionId)
+    val asked = at.ask()(facts.row)
     val id = ids.incrementAndGet()
     val decision = asked.enforced.map { case (_, row) => WriteAnswer.of(row) }
     val by = decision.filter(_.rebalances).map(_.by(new FactsRow(point.facts, asked.facts)))
@@ -85,12 +70,22 @@ object DistributeWrites extends Rule[LogicalPlan] {
       rebalance.setTagValue(tag, id)
       write.withNewChildren(Seq(rebalance))
     }
+    val isRight =
+      by.forall(names => facts.attributes(names).size == names.size) && isSame(write, plan)
     val fault =
-      if (by.forall(names => facts.attributes(names).size == names.size) && isSame(write, plan))
-        None
+      if (isRight) None
       else Some("the rows would not be the query's, or not distributed as decided")
     fault.foreach(FailOpen.fault(point.name, _))
-    record(session, write, id, asked, executionId, fault)
+    at.record(asked, fault.fold(PointRule.Applied)(f => (Reason.InvalidRewrite, Some(f)))) {
+      Subject(
+        s"write $id",
+        s"write-$id",
+        id = Some(WriteFates.WriteId(id)),
+        tables = Some(Tables.described(write.query)),
+        sparkStrategy = Some(WriteFates.Plain),
+        chosen = row => Some(WriteFates.Rebalances(WriteAnswer.of(row).rebalances))
+      )
+    }
     if (fault.isEmpty) plan else write
   }
 
@@ -104,25 +99,5 @@ object DistributeWrites extends Rule[LogicalPlan] {
         isAbove && now.resolved && now.query.output == write.query.output
       case _ => false
     }
-  }
-
-  private def record(
-      session: Sessions.Classic,
-      write: V1WriteCommand,
-      id: Long,
-      asked: Asked,
-      executionId: Option[Long],
-      fault: Option[String]
-  ): Unit = FailOpen("record", ()) {
-    def subject = Subject(
-      s"write $id",
-      s"write-$id",
-      id = Some(WriteFates.WriteId(id)),
-      tables = Some(Tables.described(write.query)),
-      sparkStrategy = Some(WriteFates.Plain),
-      chosen = row => Some(WriteFates.Rebalances(WriteAnswer.of(row).rebalances))
-    )
-    val outcome = if (fault.isEmpty) Reason.Applied else Reason.InvalidRewrite
-    DecisionRecord.write(session, point, executionId, subject, asked, (outcome, fault))
   }
 }

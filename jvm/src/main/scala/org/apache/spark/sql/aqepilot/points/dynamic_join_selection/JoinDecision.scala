@@ -1,0 +1,153 @@
+package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
+
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, SparkJoinRules}
+import org.apache.spark.sql.aqepilot.log.Subject
+import org.apache.spark.sql.aqepilot.plans.{
+  AskedSide,
+  JoinFacts,
+  JoinSide,
+  JoinState,
+  JoinStrategy,
+  OtherRules,
+  SideState,
+  StageTables
+}
+import org.apache.spark.sql.aqepilot.rule.PointRule
+import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint}
+
+import io.aqepilot.joins.JoinGuards
+import io.aqepilot.joins.JoinWords._
+import io.aqepilot.points.dynamic_join_selection.{DynamicJoinSelectionPoint, JoinLegality}
+import io.aqepilot.terms.{FactsRow, Reason}
+
+/** One join at one re-plan. */
+final private class JoinDecision(
+    at: PointRule,
+    join: Join,
+    state: JoinState,
+    left: JoinSide,
+    right: JoinSide,
+    tables: => String
+) {
+
+  private lazy val sparkHint: JoinHint = JoinStrategy.hintBySpark(join, state)
+
+  private lazy val conversion: Option[String] = {
+    def plain(side: JoinSide) = if (side.isPlain) side.finished else None
+    FailOpen("conversion", Option.empty[String])(
+      SparkJoinRules.conversion(join.copy(hint = sparkHint), plain(left), plain(right))
+    )
+  }
+
+  private lazy val sparkStrategy: Option[String] =
+    if (JoinState.hasStrategy(state.userHint)) None
+    else
+      FailOpen("spark strategy", Option.empty[String])(
+        JoinStrategy.planned(at.session, join.copy(hint = sparkHint), left, right, conversion)
+      )
+
+  private val isBroadcast = left.isBroadcast || right.isBroadcast
+
+  private val key = at.key((at.executionId, left.version, right.version, join.joinType))
+
+  /** The join with the hints that say what was decided. */
+  def decide(factsOf: (=> JoinHint, => Option[String]) => JoinFacts): Join = state.synchronized {
+    lazy val facts = factsOf(sparkHint, conversion)
+    ask(facts, state.left, left, isLeft = true)
+    ask(facts, state.right, right, isLeft = false)
+    val isOthers = OtherRules.gaveHint(at.session, join, state)
+    val refused = if (isOthers) None else tableRefusal
+    def word(side: SideState) = side.memory.answer
+      .flatMap(_.word)
+      .filterNot(w => isOthers || (refused.isDefined && builds(w)))
+    val leftWord = word(state.left)
+    val rightWord = word(state.right)
+    if (state.selection.inForce.isEmpty)
+      StageTables.note(join, state, if (refused.isDefined || isOthers) 0L else tableBytes)
+    val decided =
+      if (isOthers) join
+      else new DecidedHints(join, state, sparkHint, isBroadcast, at.conf).of(leftWord, rightWord)
+    remember(state.left, leftWord, decided.hint.leftHint, isOthers)
+    remember(state.right, rightWord, decided.hint.rightHint, isOthers)
+    FailOpen("record", ())(record(leftWord, rightWord, decided.hint, isOthers, refused))
+    decided
+  }
+
+  private def ask(facts: => JoinFacts, memory: SideState, side: JoinSide, isLeft: Boolean): Unit =
+    // Where Spark keeps a broadcast that it was asked about, nothing is left to decide.
+    if (at.isAsked && isBroadcast && memory.memory.answer.isDefined) ()
+    else if (!at.isAsked || side.finished.isEmpty) memory.memory.forget()
+    else
+      memory.memory.of(key) {
+        val asked = at.ask()(facts.row(at.session.sparkContext, at.conf, at.executionId, isLeft))
+        val word = JoinState.word(if (isLeft) sparkHint.leftHint else sparkHint.rightHint)
+        AskedSide(asked, word, sparkStrategy)
+      }
+
+  private def builds(word: String) = word == ShuffleHash || word == PreferShuffleHash
+
+  /** Of one task's hash table, the larger of both sides'; 0 where no policy wants one. */
+  private def tableBytes: Long = Seq(state.left, state.right)
+    .flatMap(_.memory.answer.filter(_.word.exists(builds)))
+    .flatMap { of =>
+      val facts = new FactsRow(DynamicJoinSelectionPoint.facts, of.asked.facts)
+      JoinGuards.hashBuildBytes(facts, "side", at.guards.growth)
+    }
+    .foldLeft(0L)(math.max)
+
+  private def tableRefusal: Option[String] = {
+    val bytes = tableBytes
+    if (bytes == 0) None else StageTables.refusal(join, state, bytes, at.guards)
+  }
+
+  private def remember(
+      side: SideState,
+      word: Option[String],
+      hint: Option[HintInfo],
+      isOthers: Boolean
+  ): Unit = {
+    side.isDecided = word.isDefined
+    if (!isOthers) side.leftWords += JoinState.word(hint)
+  }
+
+  private def record(
+      leftWord: Option[String],
+      rightWord: Option[String],
+      hint: JoinHint,
+      isOthers: Boolean,
+      refused: Option[String]
+  ): Unit = {
+    val rightIsSmaller = right.sizeInBytes <= left.sizeInBytes
+
+    /** Why a side's word gave way to the other side's, or did not hold, if so. */
+    def lost(side: SideState, word: Option[String], other: Option[HintInfo], isSmaller: Boolean) =
+      if (isOthers) Some((Reason.OtherExtension, None))
+      else if (refused.isDefined && side.memory.answer.flatMap(_.word).exists(builds))
+        Some((Reason.GuardHashBuildBytes, refused))
+      else word.flatMap(JoinLegality.loses(_, JoinState.word(other), isSmaller)).map((_, None))
+
+    recordSide("left", state.left, lost(state.left, leftWord, hint.rightHint, rightIsSmaller))
+    recordSide("right", state.right, lost(state.right, rightWord, hint.leftHint, !rightIsSmaller))
+  }
+
+  private def recordSide(
+      name: String,
+      side: SideState,
+      lost: Option[(Reason, Option[String])]
+  ): Unit = side.memory.answer.foreach { of =>
+    side.memory.once(lost) {
+      at.record(of.asked, lost.getOrElse(PointRule.Applied)) {
+        Subject(
+          s"join ${state.id}, $name side",
+          s"${state.id}-$name-${side.memory.number}",
+          joinId = Some(state.id),
+          side = Some(name),
+          tables = Some(tables),
+          sparkAnswer = of.sparkWord,
+          sparkStrategy = of.sparkStrategy,
+          chosen = word => Some(word.toString)
+        )
+      }
+    }
+  }
+}

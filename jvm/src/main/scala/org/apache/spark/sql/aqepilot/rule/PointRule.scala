@@ -1,0 +1,108 @@
+package org.apache.spark.sql.aqepilot.rule
+
+import org.apache.spark.sql.aqepilot.decision.{
+  Asked,
+  Asking,
+  Guardrails,
+  Health,
+  LazyRow,
+  PolicySet,
+  QueryFacts
+}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
+import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.internal.SQLConf
+
+import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure}
+import io.aqepilot.terms.{DecisionPoint, FactsRow, Guards, Reason, Verdict}
+
+/** What the rule of each decision point does alike, once at each planning: it asks the policies that are in force in
+  * the session, and writes down what came of the answers. A rule itself matches, and rewrites.
+  */
+final class PointRule private (
+    val point: DecisionPoint,
+    val session: Sessions.Classic,
+    set: PolicySet
+) {
+
+  val conf: SQLConf = session.sessionState.conf
+
+  /** None outside an execution. */
+  val executionId: Option[Long] = QueryFacts.executionId(session.sparkContext)
+
+  /** The guard rails in force. */
+  lazy val guards: Guards = Guardrails.of(conf, session.sparkContext)
+
+  /** Whether a policy is to be asked; a rule that also undoes what an earlier one decided runs without. */
+  def isAsked: Boolean = set.isAsked(point)
+
+  /** @param of
+    *   what the answers depend on beside the policies and the settings that are facts
+    */
+  def key(of: Product): PointRule.Key = PointRule.Key(set, QueryFacts.conf(conf), of)
+
+  /** Asks about one thing.
+    *
+    * @param answer
+    *   how a policy comes to an answer, where that takes more than these facts
+    * @param judge
+    *   what is made of an answer, where that takes more
+    * @param begun
+    *   when the first fact was computed, by `System.nanoTime`, where that was before
+    */
+  def ask(
+      answer: (CompiledPolicy, LazyRow) => Either[EvaluationFailure, Any] = _.eval(_),
+      judge: Option[(Any, FactsRow, Guards) => Verdict] = None,
+      begun: Long = System.nanoTime()
+  )(facts: => LazyRow): Asked =
+    Asking.of(session, set, point, executionId, answer, judge, begun)(facts)
+
+  /** Keeps a fault of ours in a part of a plan away from the rest of it. */
+  def failingOpen[T](unchanged: => T)(body: => T): T =
+    DecisionRecord.failingOpen(point, unchanged)(body)
+
+  /** Writes down the answers, and what became of the one to carry out. */
+  def record(asked: Asked, outcome: (Reason, Option[String]) = PointRule.Applied)(
+      subject: => Subject
+  ): Unit =
+    FailOpen("record", ())(
+      DecisionRecord.write(session, point, executionId, subject, asked, outcome)
+    )
+
+  /** Writes down that nobody could be asked, once for each execution and reason. */
+  def undecided(reason: Reason, detail: String, tables: => Option[String]): Unit =
+    FailOpen("record", ())(DecisionRecord.undecided(session, point, reason, detail, tables))
+}
+
+object PointRule {
+
+  /** The outcome of a decision that was carried out. */
+  val Applied: (Reason, Option[String]) = (Reason.Applied, None)
+
+  /** All that answers depend on. */
+  final case class Key private[rule] (set: PolicySet, settings: InternalRow, of: Product)
+
+  /** Decides, where the point works on this Spark, the plan is one to decide on, a policy is to be asked and a session
+    * is active; `unchanged` elsewhere, and where a fault of ours ends it.
+    *
+    * @param concerns
+    *   whether the plan is one to decide on; cheap, as it is looked at in each planning
+    * @param evenUnasked
+    *   whether to decide though no policy is to be asked
+    */
+  def apply[T](
+      point: DecisionPoint,
+      unchanged: => T,
+      concerns: => Boolean = true,
+      evenUnasked: => Boolean = false
+  )(decide: PointRule => T): T =
+    DecisionRecord.failingOpen(point, unchanged) {
+      if (!Health.isLive(point) || !concerns) unchanged
+      else {
+        val set = PolicySet.of(SQLConf.get)
+        if (!set.isAsked(point) && !evenUnasked) unchanged
+        else Sessions.active.fold(unchanged)(session => decide(new PointRule(point, session, set)))
+      }
+    }
+}
