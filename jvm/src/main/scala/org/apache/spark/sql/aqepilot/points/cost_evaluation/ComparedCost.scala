@@ -1,7 +1,11 @@
 package org.apache.spark.sql.aqepilot.points.cost_evaluation
 
+import org.apache.spark.sql.aqepilot.decision.Asked
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.Cost
+
+/** The answers on two plans. */
+final private case class AskedPlans(current: Asked, candidate: Asked)
 
 /** The two costs of one re-plan.
   *

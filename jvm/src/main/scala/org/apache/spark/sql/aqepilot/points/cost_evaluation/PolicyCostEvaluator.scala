@@ -147,6 +147,3 @@ object PolicyCostEvaluator {
     */
   val MaxOverruled = 64
 }
-
-/** The answers on two plans. */
-final private case class AskedPlans(current: Asked, candidate: Asked)

@@ -60,23 +60,27 @@ final private class JoinDecision(
     def word(side: SideState) = side.memory.answer
       .flatMap(_.word)
       .filterNot(w => isOthers || (refused.isDefined && builds(w)))
-    val leftWord = word(state.left)
-    val rightWord = word(state.right)
+    val (leftWord, rightWord) = (word(state.left), word(state.right))
     if (state.selection.inForce.isEmpty)
       StageTables.note(join, state, if (refused.isDefined || isOthers) 0L else tableBytes)
     val decided =
       if (isOthers) join
       else new DecidedHints(join, state, sparkHint, isBroadcast, at.conf).of(leftWord, rightWord)
-    remember(state.left, leftWord, decided.hint.leftHint, isOthers)
-    remember(state.right, rightWord, decided.hint.rightHint, isOthers)
+    state.left.isDecided = leftWord.isDefined
+    state.right.isDecided = rightWord.isDefined
+    if (!isOthers) {
+      state.left.leftWords += JoinState.word(decided.hint.leftHint)
+      state.right.leftWords += JoinState.word(decided.hint.rightHint)
+    }
     FailOpen("record", ())(record(leftWord, rightWord, decided.hint, isOthers, refused))
     decided
   }
 
   private def ask(facts: => JoinFacts, memory: SideState, side: JoinSide, isLeft: Boolean): Unit =
-    // Where Spark keeps a broadcast that it was asked about, nothing is left to decide.
-    if (at.isAsked && isBroadcast && memory.memory.answer.isDefined) ()
-    else if (!at.isAsked || side.finished.isEmpty) memory.memory.forget()
+    if (!at.isAsked) memory.memory.forget()
+    else if (isBroadcast && memory.memory.answer.isDefined)
+      () // Spark keeps the broadcast: nothing to decide
+    else if (side.finished.isEmpty) memory.memory.forget()
     else
       memory.memory.of(key) {
         val asked = at.ask()(facts.row(at.session.sparkContext, at.conf, at.executionId, isLeft))
@@ -98,16 +102,6 @@ final private class JoinDecision(
   private def tableRefusal: Option[String] = {
     val bytes = tableBytes
     if (bytes == 0) None else StageTables.refusal(join, state, bytes, at.guards)
-  }
-
-  private def remember(
-      side: SideState,
-      word: Option[String],
-      hint: Option[HintInfo],
-      isOthers: Boolean
-  ): Unit = {
-    side.isDecided = word.isDefined
-    if (!isOthers) side.leftWords += JoinState.word(hint)
   }
 
   private def record(

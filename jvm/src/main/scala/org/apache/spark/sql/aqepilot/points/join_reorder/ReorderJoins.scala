@@ -71,9 +71,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
         ReadTwice.record(at, tables)
         plan
       case Some(chain) if !at.conf.crossJoinEnabled && chain.hasImplicitProduct =>
-        val why =
-          "a join of the query has no condition, which spark.sql.crossJoin.enabled=false forbids"
-        at.undecided(Reason.CrossProduct, why, tables)
+        at.undecided(Reason.CrossProduct, NoImplicitProduct, tables)
         plan
       case Some(chain) =>
         val inner = chain.relations.map(reordered(at, _))
@@ -136,6 +134,9 @@ object ReorderJoins extends Rule[LogicalPlan] {
           )
       case refused => refused
     }
+
+  private val NoImplicitProduct =
+    "a join of the query has no condition, which spark.sql.crossJoin.enabled=false forbids"
 
   private def subject(chain: JoinChain, id: Long): Subject = {
     val spark = chain.relations.indices.mkString("[", ",", "]")

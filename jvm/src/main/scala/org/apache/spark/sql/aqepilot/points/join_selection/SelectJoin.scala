@@ -1,36 +1,12 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
-import org.apache.spark.sql.aqepilot.doors.FailOpen
-import org.apache.spark.sql.aqepilot.log.Subject
-import org.apache.spark.sql.aqepilot.plans.{
-  AskedSelection,
-  JoinFacts,
-  JoinSide,
-  JoinState,
-  JoinStrategy,
-  OtherRules,
-  ReadTwice,
-  StageTables,
-  Tables
-}
+import org.apache.spark.sql.aqepilot.plans.{JoinFacts, JoinSide, JoinState, ReadTwice, Tables}
 import org.apache.spark.sql.aqepilot.rule.PointRule
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.plans.logical.{
-  BROADCAST,
-  HintInfo,
-  Join,
-  JoinHint,
-  LogicalPlan,
-  SHUFFLE_HASH,
-  SHUFFLE_MERGE,
-  SHUFFLE_REPLICATE_NL
-}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 
-import io.aqepilot.joins.JoinWords._
-import io.aqepilot.joins.Selection
-import io.aqepilot.points.join_selection.{JoinSelectionPoint, SelectionLegality}
-import io.aqepilot.terms.{FactsRow, Reason}
+import io.aqepilot.points.join_selection.JoinSelectionPoint
+import io.aqepilot.terms.Reason
 
 /** The decision point `join_selection`: plans joins as policies say, by Spark's own strategy with hints that
   * mean the same.
@@ -54,104 +30,13 @@ object SelectJoin extends SparkStrategy {
     case Some(state) if state.isReadTwice =>
       ReadTwice.record(at, Some(tables(join)))
       Nil
-    case Some(state) => state.synchronized(new SelectionDecision(at, join, state).planned)
+    case Some(state) => state.synchronized(new SelectionDecision(at, join, state, tables(join)).planned)
     case None        =>
       val what = s"a ${JoinFacts.name(join.joinType)} join made by a re-plan"
       at.undecided(Reason.UntrackedJoin, what, Some(tables(join)))
       Nil
   }
 
-  private[join_selection] def tables(join: Join) =
+  private def tables(join: Join) =
     Tables.described(join.left) + " ⋈ " + Tables.described(join.right)
-}
-
-/** One join at one planning. */
-final private class SelectionDecision(at: PointRule, join: Join, state: JoinState) {
-
-  /** The join as decided; none where it is left to the strategies that come later. */
-  def planned: Seq[SparkPlan] = {
-    val asked = ask
-    val isRunTimes = state.left.isDecided || state.right.isDecided
-    val refused = if (isRunTimes) Some((Reason.RunTimeDecision, None)) else refusal(asked)
-    val selection = if (refused.isEmpty) asked.decision else None
-    // Spark asks the strategies in turn: these plans are taken, so that none is asked a second time.
-    val byOthers = if (selection.isEmpty) Nil else OtherRules.planned(at.session, SelectJoin, join)
-    val ours = selection.filter(_ => byOthers.isEmpty)
-    state.selection.inForce = ours
-    if (!isRunTimes)
-      StageTables.note(join, state, ours.flatMap(tableBytes(_, asked)).getOrElse(0L))
-    val runs = ours.orElse(asked.spark)
-    CartesianTasks.note(join, state, runs.exists(_.strategy == ShuffleReplicate))
-    val applied = if (byOthers.isEmpty) Reason.Applied else Reason.OtherExtension
-    record(asked, refused.getOrElse((applied, None)))
-    ours.fold(byOthers)(s => JoinStrategy.plannedBySpark(at.session, join.copy(hint = hint(s))))
-  }
-
-  private def ask: AskedSelection = {
-    lazy val bySpark = FailOpen("spark strategy", Option.empty[SparkPlan])(
-      JoinStrategy.plannedBySpark(at.session, join).headOption
-    )
-    val begun = System.nanoTime()
-    val facts = new SelectionFacts(state, join, at.conf, JoinState.isReplan(join), bySpark)
-    state.selection.memory.of(at.key(facts.version)) {
-      val asked = at.ask(begun = begun)(facts.row(at.session.sparkContext, at.executionId))
-      AskedSelection(
-        asked,
-        bySpark.flatMap(JoinStrategy.selection),
-        bySpark.flatMap(JoinStrategy.of)
-      )
-    }
-  }
-
-  /** Why the decision is not carried out, if so. */
-  private def refusal(asked: AskedSelection): Option[(Reason, Option[String])] =
-    asked.decision.flatMap { decision =>
-      def tasks =
-        if (decision.strategy != ShuffleReplicate || asked.spark.contains(decision)) None
-        else CartesianTasks.refusal(at.session, join, state)
-      def tables =
-        tableBytes(decision, asked).flatMap(StageTables.refusal(join, state, _, at.guards))
-      if (OtherRules.gaveHint(at.session, join, state)) Some((Reason.OtherExtension, None))
-      else
-        tasks.map(why => (Reason.GuardPartitions, Some(why)))
-          .orElse(tables.map(why => (Reason.GuardHashBuildBytes, Some(why))))
-    }
-
-  /** Of one task's hash table, where a selection has one built that Spark's own choice does not build. */
-  private def tableBytes(selection: Selection, asked: AskedSelection): Option[Long] =
-    if (selection.strategy != ShuffleHash || asked.spark.contains(selection)) None
-    else {
-      val facts = new FactsRow(JoinSelectionPoint.facts, asked.asked.facts)
-      val side = if (selection.buildSide.contains(BuildRight)) "right" else "left"
-      Some(SelectionLegality.hashBuildBytes(side, facts, at.guards.growth))
-    }
-
-  /** The hints that lead Spark's strategy to a selection; the user has given none. */
-  private def hint(selection: Selection): JoinHint = {
-    val strategy = selection.strategy match {
-      case Broadcast    => BROADCAST
-      case ShuffleHash  => SHUFFLE_HASH
-      case ShuffleMerge => SHUFFLE_MERGE
-      case _            => SHUFFLE_REPLICATE_NL
-    }
-    val info = Some(HintInfo(strategy = Some(strategy)))
-    if (selection.buildSide.contains(BuildRight)) JoinHint(None, info) else JoinHint(info, None)
-  }
-
-  private def record(of: AskedSelection, outcome: (Reason, Option[String])): Unit = {
-    val memory = state.selection.memory
-    memory.once(outcome) {
-      at.record(of.asked, outcome) {
-        Subject(
-          s"join ${state.id}",
-          s"${state.id}-selection-${memory.number}",
-          joinId = Some(state.id),
-          tables = Some(SelectJoin.tables(join)),
-          sparkAnswer = of.spark.map(s => JoinSelectionPoint.show(s.row)),
-          sparkStrategy = of.sparkStrategy,
-          chosen = answer => Some(Selection.of(answer.asInstanceOf[InternalRow]))
-        )
-      }
-    }
-  }
 }

@@ -6,6 +6,20 @@ import org.apache.spark.sql.aqepilot.plans.{RequiredDistribution, ShuffleGroups,
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 
+import io.aqepilot.terms.Reason
+
+/** What becomes of a group: the number it gets, and how to tell.
+  *
+  * @param id
+  *   of the answer that gave the number; None where the number is a started shuffle's
+  */
+final private case class Change(
+    group: ShuffleGroup,
+    number: Int,
+    id: Option[Long],
+    record: ((Reason, Option[String])) => Unit
+)
+
 /** Puts numbers of partitions into a plan's shuffles, as far as the plan stays valid. */
 private object NumberedShuffles {
 

@@ -29,18 +29,6 @@ final private case class AskedShuffles(id: Long, asked: Asked) {
   def number: Option[Int] = asked.enforced.map(_._2.asInstanceOf[Int])
 }
 
-/** What becomes of a group: the number it gets, and how to tell.
-  *
-  * @param id
-  *   of the answer that gave the number; None where the number is a started shuffle's
-  */
-final private case class Change(
-    group: ShuffleGroup,
-    number: Int,
-    id: Option[Long],
-    record: ((Reason, Option[String])) => Unit
-)
-
 /** The decision point `shuffle_partitions`: gives groups of new shuffles a policy's number of partitions.
   *
   * Hook: query stage preparation, at the first planning and at every re-plan, where shuffles that are not
@@ -90,20 +78,15 @@ object SetShufflePartitions extends Rule[SparkPlan] {
       val (legal, illegal) = NumberedShuffles.validated(plan, changes)
       def record(of: Seq[Change], reason: Reason, why: String) =
         of.foreach(_.record((reason, Some(why))))
-      record(
-        others,
-        Reason.OtherExtension,
-        "the shuffles do not have the number that Spark gives to its own"
-      )
+      record(others, Reason.OtherExtension, OthersNumber)
       legal.foreach(_.record(PointRule.Applied))
-      record(
-        illegal,
-        Reason.DistributionBroken,
-        "the plan needs another distribution than it would then have"
-      )
+      record(illegal, Reason.DistributionBroken, OtherDistribution)
       NumberedShuffles.changed(plan, legal)
     }
   }
+
+  private val OthersNumber = "the shuffles do not have the number that Spark gives to its own"
+  private val OtherDistribution = "the plan needs another distribution than it would then have"
 
   /** Whether another extension's rule has given the group its numbers: Spark's own shuffles that are not started
     * have the session's.
