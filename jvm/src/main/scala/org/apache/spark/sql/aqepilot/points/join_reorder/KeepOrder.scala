@@ -2,6 +2,8 @@ package org.apache.spark.sql.aqepilot.points.join_reorder
 
 import scala.collection.mutable
 
+import org.apache.spark.sql.aqepilot.doors.FailOpen
+import org.apache.spark.sql.aqepilot.plans.PlanIntegrity
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.InnerLike
 import org.apache.spark.sql.catalyst.plans.logical.{
@@ -12,6 +14,9 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   LogicalPlan,
   Project
 }
+import org.apache.spark.sql.internal.SQLConf
+
+import io.aqepilot.points.join_reorder.JoinReorderPoint
 
 /** Keeps Spark's reordering by cost (`CostBasedJoinReorder`) away from the joins that a policy ordered, by an empty
   * hint, and from the inner joins next to them, too.
@@ -25,12 +30,24 @@ object KeepOrder {
 
   private val keepAway = JoinHint(Some(HintInfo()), None)
 
-  def apply(plan: LogicalPlan): LogicalPlan = {
+  /** The plan with these hints, where the settings have Spark order joins by cost; the one that came in elsewhere. */
+  def apply(ordered: LogicalPlan, conf: SQLConf): LogicalPlan =
+    if (!conf.cboEnabled || !conf.joinReorderEnabled) ordered
+    else {
+      val kept = hinted(ordered)
+      if (PlanIntegrity.differInHintsOnly(ordered, kept)) kept
+      else {
+        FailOpen.fault(JoinReorderPoint.name, "keeping the order changed more than hints")
+        ordered
+      }
+    }
+
+  private def hinted(plan: LogicalPlan): LogicalPlan = {
     val region = new Region
     region.read(plan)
     val isOrdered = region.joins.exists(_.getTagValue(ReorderJoins.tag).nonEmpty)
     def kept(part: LogicalPlan): LogicalPlan =
-      if (region.ends.exists(_ eq part)) part.mapChildren(apply(_))
+      if (region.ends.exists(_ eq part)) part.mapChildren(hinted)
       else {
         val inner = part.mapChildren(kept)
         part match {

@@ -46,21 +46,11 @@ object ReorderJoins extends Rule[LogicalPlan] {
     PointRule(point, plan, concerns) { at =>
       FailOpen("parts read twice", ())(ReadTwice.markOptimised(plan))
       val ordered = reordered(at, plan)
-      val now = if (ordered eq plan) plan else kept(ordered)
+      val now = if (ordered eq plan) plan else KeepOrder(ordered, conf)
       now.setTagValue(done, ())
       now
     }
   }
-
-  private def kept(ordered: LogicalPlan): LogicalPlan =
-    if (conf.cboEnabled && conf.joinReorderEnabled) {
-      val kept = KeepOrder(ordered)
-      if (PlanIntegrity.differInHintsOnly(ordered, kept)) kept
-      else {
-        FailOpen.fault(point.name, "keeping the order changed more than hints")
-        ordered
-      }
-    } else ordered
 
   private def reordered(at: PointRule, plan: LogicalPlan): LogicalPlan = {
     def tables = Some(Tables.described(plan))
