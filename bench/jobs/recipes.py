@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from bench.turns import adopted, in_turn
 from pyspark.sql import SparkSession
 
 work = json.loads(Path(sys.argv[1]).read_text("utf-8"))
@@ -32,33 +33,12 @@ def session(folder: str, conf: dict[str, str]) -> SparkSession:
     return made
 
 
-def in_turn(number: int) -> list[str]:
-    """The variants in the order of a round: rotated by one each two rounds, every second reversed.
-
-    So that none always follows the same one, nor comes first more often.
-    """
-    names = list(work["variants"])
-    start = number // 2 % len(names)
-    turned = names[start:] + names[:start]
-    return turned[::-1] if number % 2 else turned
-
-
-def adopted(spark: SparkSession, since: int) -> tuple[int, int]:
-    """How many decisions changed a plan since one of them, and the last decision."""
-    root.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    (row,) = spark.sql(
-        "SELECT count_if(fate = 'adopted') AS n, max(decision_id) AS last "
-        f"FROM aqepilot_decisions() WHERE decision_id > {since}"
-    ).collect()
-    return row.n, row.last or since
-
-
 for number in range(-1, work["rounds"]):
     folder = work["small"] if number < 0 else work["tables"]
     sessions = {name: session(folder, conf) for name, conf in work["variants"].items()}
     last = dict.fromkeys(sessions, -1)
     for at, (query, text) in enumerate(work["queries"].items()):
-        for variant in in_turn(number + at):
+        for variant in in_turn(work["variants"], number + at):
             start = time.perf_counter()
             sessions[variant].sql(text).collect()
             seconds = time.perf_counter() - start

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench.shapes import SHAPES
 from bench.shapes.shape import prepare, register
+from bench.turns import adopted, in_turn
 from pyspark.sql import SparkSession
 
 work = json.loads(Path(sys.argv[1]).read_text("utf-8"))
@@ -29,24 +30,6 @@ def session(conf: dict[str, str], pace: float) -> SparkSession:
     for key, value in conf.items():
         made.conf.set(key, value)
     return made
-
-
-def in_turn(number: int) -> list[str]:
-    """The ways in the order of a round: rotated by one each two rounds, every second reversed."""
-    names = list(work["ways"])
-    start = number // 2 % len(names)
-    turned = names[start:] + names[:start]
-    return turned[::-1] if number % 2 else turned
-
-
-def adopted(spark: SparkSession, since: int) -> tuple[int, int]:
-    """How many decisions changed a plan since one of them, and the last decision."""
-    root.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    (row,) = spark.sql(
-        "SELECT count_if(fate = 'adopted') AS n, max(decision_id) AS last "
-        f"FROM aqepilot_decisions() WHERE decision_id > {since}"
-    ).collect()
-    return row.n, row.last or since
 
 
 def run(spark: SparkSession, query, group: str) -> list:
@@ -75,7 +58,7 @@ for number in range(-work["warm_up"], work["rounds"]):
     sessions = {name: session(conf, pace) for name, conf in work["ways"].items()}
     last = dict.fromkeys(sessions, -1)
     for at, name in enumerate(work["queries"]):
-        for way in in_turn(max(number, 0) + at):
+        for way in in_turn(work["ways"], max(number, 0) + at):
             start, error, found = time.perf_counter(), None, None
             try:
                 found = run(sessions[way], queries[name], f"{number}|{name}|{way}")

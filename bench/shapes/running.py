@@ -85,7 +85,6 @@ def measure(
             "spark.eventLog.rolling.enabled": "false",
             **shape.start,
         }
-        python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         for line in submitting.lines(
             Path(folder),
             JOB.read_text("utf-8"),
@@ -95,7 +94,7 @@ def measure(
             master=shape.master,
             memory="3g",
             quick=False,
-            env={"PYTHONPATH": os.pathsep.join(filter(None, python_path))},
+            env=runs.imports_bench(),
         ):
             if not line.startswith("RUN "):
                 continue

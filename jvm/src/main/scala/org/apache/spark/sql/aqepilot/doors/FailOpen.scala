@@ -18,7 +18,7 @@ import io.aqepilot.terms.{Problem, Reason}
   */
 class FailOpen(count: String => Unit) {
 
-  private val log = LoggerFactory.getLogger("org.apache.spark.sql.aqepilot.FailOpen")
+  private val log = LoggerFactory.getLogger("org.apache.spark.sql.aqepilot")
   private val logged = Recent.map[String, java.lang.Boolean](1000)
 
   def apply[T](what: String, otherwise: => T)(body: => T): T = recover(what)(_ => otherwise)(body)

@@ -1,0 +1,30 @@
+"""What the jobs that compare ways to run queries do alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def in_turn(names: Iterable[str], number: int) -> list[str]:
+    """The ways in the order of a round: rotated by one each two rounds, every second reversed.
+
+    So that none always follows the same one, nor comes first more often.
+    """
+    names = list(names)
+    start = number // 2 % len(names)
+    turned = names[start:] + names[:start]
+    return turned[::-1] if number % 2 else turned
+
+
+def adopted(spark: SparkSession, since: int) -> tuple[int, int]:
+    """How many decisions changed a plan since one of them, and the last decision."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    (row,) = spark.sql(
+        "SELECT count_if(fate = 'adopted') AS n, max(decision_id) AS last "
+        f"FROM aqepilot_decisions() WHERE decision_id > {since}"
+    ).collect()
+    return row.n, row.last or since
