@@ -19,6 +19,7 @@ from rich.progress import Progress
 
 import submitting
 from aqepilot import recipes
+from bench import turns
 from bench.cases import CASES, Case
 from bench.figures import Spread, spread
 
@@ -101,6 +102,7 @@ def measure(
             job_words=[str(told)],
             memory="8g",
             quick=False,
+            env=turns.environment(),
         )
         for line in lines:
             if line.startswith("RUN "):

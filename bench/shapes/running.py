@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import tempfile
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from rich.console import Console
 
 import submitting
 from aqepilot import recipes
+from bench import turns
 from bench.shapes import SHAPES
 from bench.shapes.tasks import by_group
 
@@ -94,7 +94,7 @@ def measure(
             master=shape.master,
             memory="3g",
             quick=False,
-            env=runs.imports_bench(),
+            env=turns.environment(),
         ):
             if not line.startswith("RUN "):
                 continue
