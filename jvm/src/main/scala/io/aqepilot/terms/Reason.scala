@@ -75,7 +75,7 @@ object Reason {
     Reason("GUARD_TARGET_BYTES", "the target size is smaller than a policy may ask for")
   val SourceSize: Reason = Reason(
     "SOURCE_SIZE",
-    "the data source that is written to asks for its own partition size, which wins"
+    "what is written asks for its own partition size, which wins: the data source does, or `write_distribution` did"
   )
   val DistributionBroken: Reason = Reason(
     "DISTRIBUTION_BROKEN",

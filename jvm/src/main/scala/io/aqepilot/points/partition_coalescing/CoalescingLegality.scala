@@ -79,7 +79,7 @@ object CoalescingLegality {
         else if (requested.isDefined)
           refused(
             Reason.SourceSize,
-            s"the data source that is written to asks for partitions of ${requested.get} bytes"
+            s"what is written asks for partitions of ${requested.get} bytes"
           )
         else if (tasks.exists(_ > guards.maxPartitions))
           refused(

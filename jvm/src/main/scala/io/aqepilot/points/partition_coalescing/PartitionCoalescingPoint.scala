@@ -121,7 +121,7 @@ object PartitionCoalescingPoint extends DecisionPoint {
         fact(
           "requested_partition_bytes",
           LongType,
-          "size that the data source that is written to asks for, bytes; null when it asks for none"
+          "size that the data source that is written to asks for, or a `write_distribution` policy, bytes; null when none does"
         ),
         fact(
           "shuffle_bytes",
