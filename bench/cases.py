@@ -69,6 +69,10 @@ def _tpcds() -> dict[str, str]:
     return _named(tpcds.queries())
 
 
+def _tpch() -> dict[str, str]:
+    return _named(tpch.queries())
+
+
 CASES = {
     "right_sized_shuffles": Case(
         ["right_sized_shuffles"],
@@ -88,6 +92,12 @@ CASES = {
         ["balanced"],
         tpcds.files,
         _tpcds,
+        beside={"8 partitions": {"spark.sql.shuffle.partitions": "8"}},
+    ),
+    "balanced_tpch": Case(
+        ["balanced"],
+        tpch.files,
+        _tpch,
         beside={"8 partitions": {"spark.sql.shuffle.partitions": "8"}},
     ),
     "all_points": Case(parity.SPARKS_OWN, tpcds.files, _tpcds),

@@ -243,6 +243,20 @@ POINTS = {
             ["min_partitions", "min_partition_bytes"],
         ],
     ),
+    "write_distribution": Answers(
+        ["write.columns", "write.dynamic_columns", "input.size_in_bytes", "input.last_shuffle"],
+        ["NULL"],
+        {
+            "rebalance": [*["true"] * 5, "false", "CAST(NULL AS BOOLEAN)"],
+            "columns": [
+                *["CAST(NULL AS ARRAY<STRING>)", "CAST(array() AS ARRAY<STRING>)"] * 2,
+                *("slice(write.columns, 1, 1)", "write.columns", "reverse(write.columns)"),
+                *("write.dynamic_columns", "array('nonsense')"),
+            ],
+            "target_bytes": _numbers("BIGINT", 1024, 3000, 2**40, "NULL", 1500, 1),
+        },
+        [["rebalance", "columns"], ["rebalance"], ["rebalance", "columns", "target_bytes"]],
+    ),
 }
 
 
@@ -272,6 +286,7 @@ ANSWERS = {
     "cost_evaluation": [1.0, 9.0, None],
     "skew_join": [{"left_splits": s, "right_splits": s, "force": True} for s in SPLITS],
     "partition_coalescing": [{"local_read": True}, {"keep": True}, {"target_bytes": 3000}],
+    "write_distribution": [{"rebalance": True}, None, {"rebalance": True, "columns": []}],
 }
 TURNS = {point: cycle(answers) for point, answers in ANSWERS.items()}
 TURN = cycle([0, 1, 2])

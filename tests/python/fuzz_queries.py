@@ -12,7 +12,11 @@ from fuzz_relations import on_key, relations, statements
 from fuzz_tables import TABLES
 
 DEPTHS = [0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 3]
-ACTIONS = [*["collect"] * 12, "rdd", "toLocalIterator", "write", *["partitions"] * 2]
+ACTIONS = [
+    *["collect"] * 12,
+    *("rdd", "toLocalIterator", "write", "write", "write", "table", "partitions", "partitions"),
+]
+WRITES = ("write", "table")
 
 
 class Query(NamedTuple):
@@ -21,15 +25,17 @@ class Query(NamedTuple):
     Attributes:
         steps: Python statements, which know `spark` and `F`; the last makes `result`.
         action: What is done with the result: `collect`, `rdd`, `toLocalIterator`, a `write` to
-            files, or a look at its `partitions`, which the query numbers.
+            files, a `table` made of it, or a look at its `partitions`, which the query numbers.
         is_ordered: Whether its rows come in an order that Spark defines.
         partitions: In how many partitions, by the first column, the user asks for them; 0 for any.
+        partition_columns: How many of its columns are partition columns of what is written.
     """
 
     steps: tuple[str, ...]
     action: str
     is_ordered: bool
     partitions: int = 0
+    partition_columns: int = 0
 
     @property
     def is_cached(self) -> bool:
@@ -71,7 +77,7 @@ def queries(draw: Draw) -> Query:
         of = draw(relations(known, one_of(draw, DEPTHS)))
         if partitions and one_in(draw, 2):
             of = draw(on_key(known))
-        if not partitions and action != "write" and one_in(draw, 8):
+        if not partitions and action not in WRITES and one_in(draw, 8):
             sql, is_ordered = draw(statements(known, one_of(draw, [0, 0, 1]))), False
         elif partitions:
             hint = f"/*+ REPARTITION({partitions}, {of.columns[0]}) */"
@@ -81,7 +87,9 @@ def queries(draw: Draw) -> Query:
         with_ctes = f"WITH {', '.join(ctes)} " if ctes else ""
         result = f'spark.sql("{with_ctes}{sql}")'
     steps.append(f"result = {result}")
-    return Query(tuple(steps), action, is_ordered and action != "write", partitions)
+    is_written = action in WRITES
+    by = one_of(draw, [1, 1, 1, 0, 2]) if is_written else 0
+    return Query(tuple(steps), action, is_ordered and not is_written, partitions, by)
 
 
 def _mixed(sources: list[Relation], named: list[Relation]) -> list[Relation]:

@@ -37,7 +37,11 @@ PHASES = (Phase.generate, Phase.shrink) if IS_SHRUNK else (Phase.generate,)
 MOST_SECONDS = 1800
 
 # The least number of decisions applied to one example, on average: about half of what is usual.
-FLOORS = dict.fromkeys(fuzz_policies.POINTS, 0.3) | {"skew_join": 0.08, "join_reorder": 0.1}
+FLOORS = dict.fromkeys(fuzz_policies.POINTS, 0.3) | {
+    **{"skew_join": 0.08, "join_reorder": 0.1},
+    # One query in five is written.
+    "write_distribution": 0.03,
+}
 
 
 @pytest.fixture(scope="session")
