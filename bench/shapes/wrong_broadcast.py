@@ -34,7 +34,7 @@ def _tables(size: float) -> dict[str, Table]:
         ),
         "visits": Table(
             f"SELECT xxhash64(id, 1) % 500 AS product, xxhash64(id, 2) % 1000000 AS at, id AS visit"
-            f" FROM range({int(60_000 * size)})",
+            f" FROM range({int(200_000 * size)})",
             1,
         ),
         "baskets": Table(
