@@ -51,7 +51,10 @@ final private class SelectionDecision(
     CartesianTasks.note(join, state, runs.exists(_.strategy == ShuffleReplicate))
     val applied = if (byOthers.isEmpty) Reason.Applied else Reason.OtherExtension
     record(asked, refused.getOrElse((applied, None)))
-    ours.fold(byOthers)(s => JoinStrategy.plannedBySpark(at.session, join.copy(hint = hint(s))))
+    ours match {
+      case Some(s) => JoinStrategy.plannedBySpark(at.session, join.copy(hint = hint(s)))
+      case None    => byOthers
+    }
   }
 
   private def ask: AskedSelection = {
