@@ -30,8 +30,9 @@ object SelectJoin extends SparkStrategy {
     case Some(state) if state.isReadTwice =>
       ReadTwice.record(at, Some(tables(join)))
       Nil
-    case Some(state) => state.synchronized(new SelectionDecision(at, join, state, tables(join)).planned)
-    case None        =>
+    case Some(state) =>
+      state.synchronized(new SelectionDecision(at, join, state, tables(join)).planned)
+    case None =>
       val what = s"a ${JoinFacts.name(join.joinType)} join made by a re-plan"
       at.undecided(Reason.UntrackedJoin, what, Some(tables(join)))
       Nil

@@ -2,7 +2,12 @@ package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
 import java.util.IdentityHashMap
 
-import org.apache.spark.sql.aqepilot.plans.{RequiredDistribution, ShuffleGroups, UsersRepartitions}
+import org.apache.spark.sql.aqepilot.plans.{
+  RequiredDistribution,
+  ShuffleGroup,
+  ShuffleGroups,
+  UsersRepartitions
+}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 
