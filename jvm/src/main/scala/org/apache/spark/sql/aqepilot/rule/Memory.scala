@@ -30,12 +30,16 @@ final class Memory[A] {
 
   def forget(): Unit = latest = None
 
-  /** Records the latest answer and what became of it, if either is new. */
-  def once(outcome: Any)(record: => Unit): Unit = {
+  /** Records the latest answer and what became of it, if either is new.
+    *
+    * @param record
+    *   takes the answer's number: what is recorded is put into words later, when there may be a newer answer
+    */
+  def once(outcome: Any)(record: Int => Unit): Unit = {
     val now = latest.map { case (key, _) => (key, outcome) }
     if (now != recorded) {
       recorded = now
-      record
+      record(askings)
     }
   }
 }

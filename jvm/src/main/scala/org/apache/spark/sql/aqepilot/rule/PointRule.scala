@@ -62,7 +62,11 @@ final class PointRule private (
   def failingOpen[T](unchanged: => T)(body: => T): T =
     DecisionRecord.failingOpen(point, unchanged)(body)
 
-  /** Writes down the answers, and what became of the one to carry out. */
+  /** Writes down the answers, and what became of the one to carry out.
+    *
+    * @param subject
+    *   computed later: by what does not change any more, so not by settings
+    */
   def record(asked: Asked, outcome: (Reason, Option[String]) = PointRule.Applied)(
       subject: => Subject
   ): Unit =

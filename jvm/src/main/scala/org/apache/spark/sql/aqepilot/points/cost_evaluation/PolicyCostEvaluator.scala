@@ -92,12 +92,13 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     }
     val adopts = own < c.own || own == c.own
     val compared = compare(answers, currentOwn, candidateOwn, adopts)
-    if (memory.number > known) {
+    val number = memory.number
+    if (number > known) {
       val tables = c.plan.logicalLink.map(Tables.described)
       def record(name: String, asked: Asked, own: Cost): Unit = at.record(asked, outcome(compared)) {
         Subject(
-          s"plan $id.${memory.number}, $name",
-          s"cost-$id-${memory.number}-$name",
+          s"plan $id.$number, $name",
+          s"cost-$id-$number-$name",
           tables = tables,
           sparkAnswer = Some(SparkCosts.inShuffles(own).fold(own.toString)(_.toString)),
           sparkStrategy = Some(CostFates.plan(adopts)),

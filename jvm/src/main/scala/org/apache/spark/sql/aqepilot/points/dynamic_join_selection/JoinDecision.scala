@@ -129,11 +129,11 @@ final private class JoinDecision(
       side: SideState,
       lost: Option[(Reason, Option[String])]
   ): Unit = side.memory.answer.foreach { of =>
-    side.memory.once(lost) {
+    side.memory.once(lost) { number =>
       at.record(of.asked, lost.getOrElse(PointRule.Applied)) {
         Subject(
           s"join ${state.id}, $name side",
-          s"${state.id}-$name-${side.memory.number}",
+          s"${state.id}-$name-$number",
           joinId = Some(state.id),
           side = Some(name),
           tables = Some(tables),

@@ -108,13 +108,12 @@ final private class SelectionDecision(
     if (selection.buildSide.contains(BuildRight)) JoinHint(None, info) else JoinHint(info, None)
   }
 
-  private def record(of: AskedSelection, outcome: (Reason, Option[String])): Unit = {
-    val memory = state.selection.memory
-    memory.once(outcome) {
+  private def record(of: AskedSelection, outcome: (Reason, Option[String])): Unit =
+    state.selection.memory.once(outcome) { number =>
       at.record(of.asked, outcome) {
         Subject(
           s"join ${state.id}",
-          s"${state.id}-selection-${memory.number}",
+          s"${state.id}-selection-$number",
           joinId = Some(state.id),
           tables = Some(tables),
           sparkAnswer = of.spark.map(s => JoinSelectionPoint.show(s.row)),
@@ -123,5 +122,4 @@ final private class SelectionDecision(
         )
       }
     }
-  }
 }

@@ -109,13 +109,14 @@ final private class StageDecision(at: PointRule, plan: SparkPlan) {
         (Reason.DistributionBroken, Some("the stage as decided would need another shuffle"))
       case _ => PointRule.Applied
     }
+    val sparkAnswer = PartitionCoalescingPoint.show(sparks.of(group))
     at.record(asked, became) {
       Subject(
         group.name,
         s"coalescing-${ids.incrementAndGet()}",
         id = Some(group.key),
         tables = Some(group.stages.flatMap(_.logicalLink).map(Tables.described).mkString(" ⋈ ")),
-        sparkAnswer = Some(PartitionCoalescingPoint.show(sparks.of(group))),
+        sparkAnswer = Some(sparkAnswer),
         sparkStrategy = Some(group.strategy)
       )
     }

@@ -114,12 +114,11 @@ final private class SkewDecisions(
 
   private def record(of: DecidedSkew, outcome: (Reason, Option[String])): Unit = {
     val state = of.state
-    val memory = state.skew.memory
-    state.synchronized(memory.once(outcome) {
+    state.synchronized(state.skew.memory.once(outcome) { number =>
       at.record(of.of.asked, outcome) {
         Subject(
           s"join ${state.id}",
-          s"${state.id}-skew-${memory.number}",
+          s"${state.id}-skew-$number",
           joinId = Some(state.id),
           tables = tables(state),
           sparkAnswer = of.sparkAnswer,
