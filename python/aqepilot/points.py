@@ -866,7 +866,9 @@ class PartitionCoalescingStage(Protocol):
     write_format: str | None
     """format that it writes, e.g. parquet; null when not known"""
     requested_partition_bytes: int | None
-    """size that the data source that is written to asks for, bytes; null when it asks for none"""
+    """size that the data source that is written to asks for, or a `write_distribution` policy,
+    bytes; null when none does
+    """
     shuffle_bytes: int | None
     """shuffle bytes of all groups of the stage: Spark shares its minimum number among them"""
 
