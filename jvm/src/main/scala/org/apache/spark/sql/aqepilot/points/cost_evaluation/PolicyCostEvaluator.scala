@@ -94,12 +94,11 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     val compared = compare(answers, currentOwn, candidateOwn, adopts)
     val number = memory.number
     if (number > known) {
-      val tables = c.plan.logicalLink.map(Tables.described)
       def record(name: String, asked: Asked, own: Cost): Unit = at.record(asked, outcome(compared)) {
         Subject(
           s"plan $id.$number, $name",
           s"cost-$id-$number-$name",
-          tables = tables,
+          tables = c.plan.logicalLink.map(Tables.described),
           sparkAnswer = Some(SparkCosts.inShuffles(own).fold(own.toString)(_.toString)),
           sparkStrategy = Some(CostFates.plan(adopts)),
           chosen = _ => compared.toOption.map(o => CostFates.Chosen(o <= 0, adopts))

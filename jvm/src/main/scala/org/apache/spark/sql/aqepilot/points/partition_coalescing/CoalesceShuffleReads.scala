@@ -64,7 +64,9 @@ final private class StageDecision(at: PointRule, plan: SparkPlan) {
       (group, asked, asked.enforced.map(a => redo(redone, group, CoalescingAnswer.of(a._2))))
     }
     val (result, valid) = combine(redone, outcomes.flatMap(_._3))
-    outcomes.foreach { case (group, asked, outcome) => record(group, asked, outcome, valid) }
+    FailOpen("record", ())(outcomes.foreach { case (group, asked, outcome) =>
+      record(group, asked, outcome, valid)
+    })
     result
   }
 
