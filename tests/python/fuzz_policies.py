@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+import plans
 import skewed
 from fuzz_drawing import one_in, one_of, weighted
 from fuzz_tables import IS_SPARK_4
@@ -34,11 +35,6 @@ _ALWAYS = {
 _DEFAULTS = {
     "spark.sql.shuffle.partitions": "3",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-}
-# To compile takes longer than to run over a few rows.
-_INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 # Together they make Spark take a shuffled hash join for a sort-merge join at run time.
 _HASHED = {
@@ -108,7 +104,7 @@ def settings(draw: st.DrawFn) -> dict[str, str]:
     if not draw(st.integers(0, 11)):
         chosen |= _HASHED
     if draw(st.integers(0, 19)):
-        chosen |= _INTERPRETED
+        chosen |= plans.INTERPRETED
     return _ALWAYS | chosen
 
 

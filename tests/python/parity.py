@@ -37,10 +37,7 @@ SPARKS_OWN = (
 )
 ADAPTIVE = "spark.sql.adaptive."
 # Sort-merge joins at first, and several map tasks for each table, so that there is something to do.
-# No code is generated: it says nothing on what was decided, and takes longer than the queries.
-COMMON = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+COMMON = plans.INTERPRETED | {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.files.maxPartitionBytes": "256KB",
     "spark.sql.files.openCostInBytes": "64KB",

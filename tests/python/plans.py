@@ -25,6 +25,11 @@ JOINS = ("JoinExec", "CartesianProductExec")
 MAX_FIELDS = 1000
 # Else a scan's text is cut at 100 characters, ids included, and differs with their length.
 METADATA_IN_FULL = {"spark.sql.maxMetadataStringLength": "100000"}
+# To compile a query's code takes longer than to run it over a few rows.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 # Where code generation starts and ends says nothing on what was decided.
 SKIPPED = ("WholeStageCodegenExec", "InputAdapter")
 # TPC-H's brands look like ids. Stages are numbered in the order they happen to start.

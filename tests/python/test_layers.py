@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,12 +24,9 @@ LAYERS = {
     ),
     "settings": (f"{IN_SPARK}.settings",),
     "policy": (f"{OURS}.policy", f"{IN_SPARK}.python"),
-    "decision": (
-        f"{OURS}.fingerprint",
-        f"{IN_SPARK}.decision",
-        f"{IN_SPARK}.control",
-        f"{IN_SPARK}.experiment",
-    ),
+    "decision": (f"{OURS}.fingerprint", f"{IN_SPARK}.decision"),
+    "experiment": (f"{IN_SPARK}.experiment",),
+    "control": (f"{IN_SPARK}.control",),
     "record": (f"{IN_SPARK}.log",),
     "what each point's rule does alike": (f"{IN_SPARK}.rule",),
     "plans, shared by the points": (f"{OURS}.joins", f"{IN_SPARK}.plans"),
@@ -110,6 +108,15 @@ def test_no_source_refers_to_a_layer_above_its_own_or_to_another_point() -> None
     found = all_references()
     assert len(found) > 500
     assert [what for what in map(wrong, found) if what] == []
+
+
+def test_packages_do_not_refer_to_each_other_in_a_circle() -> None:
+    beneath: dict[str, set[str]] = {}
+    for here, there in ((home(of.package), home(of.to)) for of in all_references()):
+        if here and there and here != there and {here, there}.isdisjoint({OURS, IN_SPARK}):
+            beneath.setdefault(here, set()).add(there)
+    order = list(TopologicalSorter(beneath).static_order())  # CycleError names the circle.
+    assert order.index(f"{IN_SPARK}.decision") < order.index(f"{IN_SPARK}.control")
 
 
 @pytest.mark.parametrize(

@@ -124,12 +124,11 @@ def results(tmp_path_factory: pytest.TempPathFactory, spark_jar: Path) -> Result
             (here / "composition_job.py").read_text("utf-8"),
             300,
             conf=plans.METADATA_IN_FULL
+            | plans.INTERPRETED
             | {
                 "spark.jars": f"{platform},{spark_jar}",
                 "spark.sql.extensions": extensions,
                 "spark.log.level": "WARN",
-                "spark.sql.codegen.wholeStage": "false",
-                "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             },
             extension=False,
             job_words=[json.dumps(work)],

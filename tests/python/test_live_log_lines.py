@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pyspark
 
 import parity
+import plans
 import tiers
 from aqepilot import recipes
 from conftest import Submit
@@ -102,11 +103,9 @@ def test_each_query_logs_what_plain_spark_logs(spark_submit: Submit) -> None:
         texts |= recipes.get(name, spark=pyspark.__version__).texts()
     null = dict.fromkeys(texts, "NULL")
     sets = {"plain": {}, "null": null, "recipes": texts}
-    settings = {
+    settings = plans.INTERPRETED | {
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.adaptive.autoBroadcastJoinThreshold": "4KB",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     # One task at a time, so that stages end in the same order.
     done = spark_submit(

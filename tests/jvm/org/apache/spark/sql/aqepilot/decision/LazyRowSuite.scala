@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot.decision
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.aqepilot.control.PoliciesInForce
 import org.apache.spark.sql.aqepilot.doors.Sessions
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{LongType, StructType}
@@ -85,7 +86,7 @@ class LazyRowSuite extends AnyFunSuite {
           val thrown = intercept[NoSuchMethodError] {
             Asking.of(
               spark,
-              PolicySet.of(set),
+              PoliciesInForce.of(set),
               DynamicJoinSelectionPoint,
               None
             )(LazyRow(values: _*))

@@ -40,7 +40,7 @@ class RunningSuite extends AnyFunSuite {
   /** The other arms say something else. */
   private def differ(unit: Assigned): Unit = {
     val others = unit.of.others(unit).map(_ -> PolicySet.empty)
-    new OtherArms(unit, unit.inForce, others)
+    new ComparedArms(unit, unit.inForce, others)
       .compare(DynamicJoinSelectionPoint, None, Some(UTF8String.fromString("BROADCAST")))(_ => None)
   }
 
@@ -70,7 +70,7 @@ class RunningSuite extends AnyFunSuite {
   test("who looked an arm up before it was stopped exposes nobody by it any more") {
     val of = running("spark:50,wide:50")
     val (first, other) = (unit(of, "wide"), unit(of, "spark"))
-    val before = new OtherArms(other, other.inForce, Seq(first.arm -> PolicySet.empty))
+    val before = new ComparedArms(other, other.inForce, Seq(first.arm -> PolicySet.empty))
     differ(first)
     of.closed(first, hasFailed = true, 1000, 0)
     before.compare(DynamicJoinSelectionPoint, None, Some(UTF8String.fromString("BROADCAST")))(_ =>

@@ -2,7 +2,7 @@ package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.sql.aqepilot.control.Control
-import org.apache.spark.sql.aqepilot.decision.{Health, PolicySet, Runs}
+import org.apache.spark.sql.aqepilot.decision.{ConfiguredPolicies, Health, PolicySet, Runs}
 import org.apache.spark.sql.aqepilot.doors.FailOpen
 import org.apache.spark.sql.aqepilot.experiment.Experiments
 import org.apache.spark.sql.aqepilot.log.{DecisionLog, PolicyNews}
@@ -52,7 +52,7 @@ object Start {
       ExperimentConf.policiesOf(submitted.get(ExperimentConf.Arms.key))
     val set =
       if (names.isEmpty) PolicySet.empty
-      else PolicySet.submitted(names, submitted.get, Runs.limit(sc))
+      else ConfiguredPolicies.submitted(names, submitted.get, Runs.limit(sc))
     val experiment = Experiments.of(sc).toSeq.flatMap(_.definition.problems)
     val problems =
       Health.problems(set) ++ AqePilotConf.problems(submitted) ++ set.problems ++ experiment

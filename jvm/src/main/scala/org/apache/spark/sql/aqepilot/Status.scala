@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.control.Control
+import org.apache.spark.sql.aqepilot.control.{Control, PoliciesInForce}
 import org.apache.spark.sql.aqepilot.decision.{Guardrails, Health, NamedPolicy, PolicySet, Runs}
 import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
 import org.apache.spark.sql.aqepilot.experiment.{Experiments, Running}
@@ -42,7 +42,7 @@ private[aqepilot] object Status {
   private def live: Seq[Seq[Any]] = {
     lazy val session = Sessions.active
     lazy val conf = SQLConf.get
-    lazy val set = PolicySet.of(conf)
+    lazy val set = PoliciesInForce.of(conf)
     lazy val shown = Shown(session.map(_.sparkContext.conf), conf)
     part("version")(versions) ++
       part("mode") {

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.experiment
 
-import org.apache.spark.sql.aqepilot.decision.{PolicySet, PolicyTexts}
+import org.apache.spark.sql.aqepilot.decision.{ConfiguredPolicies, PolicyTexts}
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Mode, Setting, StoppingRules}
 import org.apache.spark.sql.aqepilot.settings.ExperimentConf._
 
@@ -60,7 +60,7 @@ object Definition {
         val place = (e.line.map(l => s" line $l") ++ e.column.map(c => s" column $c")).mkString(",")
         s"${When.key}:$place ${e.message}"
       }
-      val set = PolicySet.submitted(names, get, limit)
+      val set = ConfiguredPolicies.submitted(names, get, limit)
       val faulty = set.policies.filter(_.error.exists(!_.isPassing)).map(_.name)
       val undefined = names.filterNot(name => set.policies.exists(_.name == name))
       val policies = (undefined.map(n =>

@@ -4,7 +4,14 @@ import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong}
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.decision.{Notes, Owners, PolicySet, QueryFacts, Runs}
+import org.apache.spark.sql.aqepilot.decision.{
+  Notes,
+  OtherArms,
+  Owners,
+  PolicySet,
+  QueryFacts,
+  Runs
+}
 import org.apache.spark.sql.aqepilot.doors.{BySettings, FailOpen, PerApplication, Recent, Sessions}
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf, Mode, StoppingRules}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -314,7 +321,8 @@ object Experiments {
   * @param others
   *   each with its policies, as far as they may go
   */
-final class OtherArms(val assigned: Assigned, own: Arm, others: Seq[(Arm, PolicySet)]) {
+final class ComparedArms(val assigned: Assigned, own: Arm, others: Seq[(Arm, PolicySet)])
+    extends OtherArms {
 
   /** A guard rail may have ended an arm since it was looked up. */
   private def inForce =
@@ -324,11 +332,6 @@ final class OtherArms(val assigned: Assigned, own: Arm, others: Seq[(Arm, Policy
   def isAsked(point: DecisionPoint): Boolean =
     inForce.exists(_._2.at(point).exists(_.mode == Mode.Enforce))
 
-  /** @param own
-    *   what the own arm does here; none is Spark's own
-    * @param of
-    *   what another's policies would do
-    */
   def compare(point: DecisionPoint, executionId: Option[Long], own: Option[Any])(
       of: PolicySet => Option[Any]
   ): Unit = if (isAsked(point) || own.isDefined) {

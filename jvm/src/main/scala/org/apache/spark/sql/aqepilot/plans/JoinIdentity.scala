@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.plans
 
-import org.apache.spark.sql.aqepilot.decision.PolicySet
+import org.apache.spark.sql.aqepilot.control.PoliciesInForce
 import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
 import org.apache.spark.sql.aqepilot.log.PolicyNews
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, ReturnAnswer}
@@ -20,7 +20,7 @@ object JoinIdentity extends SparkStrategy {
     FailOpen("join identity", ())(plan match {
       case ReturnAnswer(root) =>
         FailOpen("policy news", ()) {
-          Sessions.active.foreach(s => PolicyNews.tell(s, PolicySet.of(s.sessionState.conf)))
+          Sessions.active.foreach(s => PolicyNews.tell(s, PoliciesInForce.of(s.sessionState.conf)))
         }
         FailOpen("join identity", ()) {
           if (!root.exists(_.isInstanceOf[Stage])) {

@@ -4,7 +4,8 @@ import java.util.{Collections, WeakHashMap}
 import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.aqepilot.decision.Asked
-import org.apache.spark.sql.aqepilot.rule.Memory
+import org.apache.spark.sql.aqepilot.rule.{Memory, PointRule}
+import org.apache.spark.sql.catalyst.plans.JoinType
 import org.apache.spark.sql.catalyst.plans.logical.{
   HintInfo,
   Join,
@@ -14,6 +15,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 }
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
+
+import io.aqepilot.terms.Reason
 
 /** What is remembered of a join from its first planning to the end of its query.
   *
@@ -129,6 +132,14 @@ object JoinState {
     case j: Join => of(j)
     case _       => None
   }
+
+  /** Writes down that nobody is asked about a join that has no state. */
+  def recordUntracked(at: PointRule, joinType: JoinType, tables: => Option[String]): Unit =
+    at.undecided(
+      Reason.UntrackedJoin,
+      s"a ${JoinFacts.name(joinType)} join made by a re-plan",
+      tables
+    )
 
   /** Spark's word for a hint, e.g. `SHUFFLE_HASH`. */
   def word(hint: JoinStrategyHint): String = hint.getClass.getSimpleName.stripSuffix("$")

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.plans
 
-import org.apache.spark.sql.aqepilot.decision.PolicySet
+import org.apache.spark.sql.aqepilot.control.PoliciesInForce
 import org.apache.spark.sql.aqepilot.doors.FailOpen
 import org.apache.spark.sql.catalyst.plans.physical.Distribution
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -45,7 +45,7 @@ object RequiredDistribution extends Rule[SparkPlan] {
 
   /** Whether a policy may change how rows are distributed. */
   def isWanted: Boolean = {
-    val set = PolicySet.of(conf)
+    val set = PoliciesInForce.of(conf)
     points.exists(set.isAsked(_))
   }
 

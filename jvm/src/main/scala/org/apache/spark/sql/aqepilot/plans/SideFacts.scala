@@ -126,6 +126,9 @@ object Tables {
   def described(plan: LogicalPlan): String =
     Beneath.leaves(plan).map(_.word).distinct.mkString("+")
 
+  /** The same of what is joined. */
+  def joined(plans: LogicalPlan*): String = plans.map(described).mkString(" ⋈ ")
+
   private[aqepilot] def name(leaf: LogicalPlan): Option[String] = (leaf match {
     case r: LogicalRelation =>
       r.catalogTable

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.rule
 
+import org.apache.spark.sql.aqepilot.control.PoliciesInForce
 import org.apache.spark.sql.aqepilot.decision.{
   Asked,
   Asking,
@@ -74,6 +75,16 @@ final class PointRule private (
       DecisionRecord.write(session, point, executionId, subject, asked, outcome)
     )
 
+  /** Writes down the answers, and that the one to carry out was, or what is wrong with the plan that it made.
+    *
+    * @param fault
+    *   of ours; counted and logged
+    */
+  def recordRewrite(asked: Asked, fault: Option[String])(subject: => Subject): Unit = {
+    fault.foreach(FailOpen.fault(point.name, _))
+    record(asked, fault.fold(PointRule.Applied)(f => (Reason.InvalidRewrite, Some(f))))(subject)
+  }
+
   /** Writes down that nobody could be asked, once for each execution and reason. */
   def undecided(reason: Reason, detail: String, tables: => Option[String]): Unit =
     FailOpen("record", ())(DecisionRecord.undecided(session, point, reason, detail, tables))
@@ -104,7 +115,7 @@ object PointRule {
     DecisionRecord.failingOpen(point, unchanged) {
       if (!Health.isLive(point) || !concerns) unchanged
       else {
-        val set = PolicySet.of(SQLConf.get)
+        val set = PoliciesInForce.of(SQLConf.get)
         if (!set.isAsked(point) && !evenUnasked) unchanged
         else Sessions.active.fold(unchanged)(session => decide(new PointRule(point, session, set)))
       }

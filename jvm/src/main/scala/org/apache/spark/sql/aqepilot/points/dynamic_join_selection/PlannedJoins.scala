@@ -1,8 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 
-import org.apache.spark.sql.aqepilot.decision.{Health, PolicySet}
-import org.apache.spark.sql.aqepilot.doors.FailOpen
 import org.apache.spark.sql.aqepilot.plans.{JoinState, JoinStrategy}
+import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 
@@ -15,17 +14,11 @@ import io.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
   */
 object PlannedJoins extends Rule[SparkPlan] {
 
-  override def apply(plan: SparkPlan): SparkPlan = {
-    FailOpen("planned joins", ()) {
-      if (
-        Health.isLive(DynamicJoinSelectionPoint) &&
-        PolicySet.of(conf).isAsked(DynamicJoinSelectionPoint)
-      ) {
-        plan.foreach { p =>
-          JoinStrategy.of(p).foreach(s => JoinState.of(p).foreach(_.planned = Some(s)))
-        }
+  override def apply(plan: SparkPlan): SparkPlan =
+    PointRule(DynamicJoinSelectionPoint, plan) { _ =>
+      plan.foreach { p =>
+        JoinStrategy.of(p).foreach(s => JoinState.of(p).foreach(_.planned = Some(s)))
       }
+      plan
     }
-    plan
-  }
 }

@@ -15,7 +15,6 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
 
 import io.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
-import io.aqepilot.terms.Reason
 
 /** The decision point `dynamic_join_selection`: puts policies' answers into joins as Spark's own hints.
   *
@@ -42,7 +41,7 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
     case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>
       val left = JoinSide.of(join.left)
       val right = JoinSide.of(join.right)
-      def tables = Tables.described(left.plan) + " ⋈ " + Tables.described(right.plan)
+      def tables = Tables.joined(left.plan, right.plan)
       if (left.finished.isEmpty && right.finished.isEmpty) join
       else
         JoinState.of(join) match {
@@ -64,8 +63,7 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
               )
             }
           case None =>
-            val what = s"a ${JoinFacts.name(join.joinType)} join made by a re-plan"
-            if (at.isAsked) at.undecided(Reason.UntrackedJoin, what, Some(tables))
+            if (at.isAsked) JoinState.recordUntracked(at, join.joinType, Some(tables))
             join
         }
     case _ => join

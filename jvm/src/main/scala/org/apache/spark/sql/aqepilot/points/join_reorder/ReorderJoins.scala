@@ -90,10 +90,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
     val order = asked.enforced.map { case (_, o) => o.asInstanceOf[ArrayData].toIntArray().toSeq }
     val plan = order.fold(chain.top)(ordered(chain, _, id))
     val fault = if (plan eq chain.top) None else PlanIntegrity.fault(chain, plan)
-    fault.foreach(FailOpen.fault(point.name, _))
-    at.record(asked, fault.fold(PointRule.Applied)(f => (Reason.InvalidRewrite, Some(f))))(
-      subject(chain, id)
-    )
+    at.recordRewrite(asked, fault)(subject(chain, id))
     if (fault.isEmpty) plan else chain.top
   }
 
@@ -134,7 +131,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
       s"join order $id",
       s"order-$id",
       id = Some(OrderFates.ChainId(id)),
-      tables = Some(chain.relations.map(Tables.described).mkString(" ⋈ ")),
+      tables = Some(Tables.joined(chain.relations: _*)),
       sparkAnswer = Some(spark),
       sparkStrategy = Some(spark),
       chosen = order => Some(order.asInstanceOf[ArrayData].toIntArray().toSeq)

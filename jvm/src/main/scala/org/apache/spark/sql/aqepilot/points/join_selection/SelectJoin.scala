@@ -1,12 +1,11 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
-import org.apache.spark.sql.aqepilot.plans.{JoinFacts, JoinSide, JoinState, ReadTwice, Tables}
+import org.apache.spark.sql.aqepilot.plans.{JoinSide, JoinState, ReadTwice, Tables}
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 
 import io.aqepilot.points.join_selection.JoinSelectionPoint
-import io.aqepilot.terms.Reason
 
 /** The decision point `join_selection`: plans joins as policies say, by Spark's own strategy with hints that
   * mean the same.
@@ -33,11 +32,9 @@ object SelectJoin extends SparkStrategy {
     case Some(state) =>
       state.synchronized(new SelectionDecision(at, join, state, tables(join)).planned)
     case None =>
-      val what = s"a ${JoinFacts.name(join.joinType)} join made by a re-plan"
-      at.undecided(Reason.UntrackedJoin, what, Some(tables(join)))
+      JoinState.recordUntracked(at, join.joinType, Some(tables(join)))
       Nil
   }
 
-  private def tables(join: Join) =
-    Tables.described(join.left) + " ⋈ " + Tables.described(join.right)
+  private def tables(join: Join) = Tables.joined(join.left, join.right)
 }

@@ -117,7 +117,7 @@ final private class StageDecision(at: PointRule, plan: SparkPlan) {
         group.name,
         s"coalescing-${ids.incrementAndGet()}",
         id = Some(group.key),
-        tables = Some(group.stages.flatMap(_.logicalLink).map(Tables.described).mkString(" ⋈ ")),
+        tables = Some(Tables.joined(group.stages.flatMap(_.logicalLink): _*)),
         sparkAnswer = Some(sparkAnswer),
         sparkStrategy = Some(group.strategy)
       )

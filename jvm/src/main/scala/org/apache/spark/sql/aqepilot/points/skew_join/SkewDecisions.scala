@@ -130,6 +130,6 @@ final private class SkewDecisions(
 
   private def tables(state: JoinState): Option[String] =
     stage.joins.find(j => JoinState.of(j).contains(state)).flatMap(_.logicalLink).collect {
-      case j: Join => Tables.described(j.left) + " ⋈ " + Tables.described(j.right)
+      case j: Join => Tables.joined(j.left, j.right)
     }
 }

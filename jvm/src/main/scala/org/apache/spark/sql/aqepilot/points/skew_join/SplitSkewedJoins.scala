@@ -1,12 +1,11 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
-import org.apache.spark.sql.aqepilot.plans.{JoinFacts, JoinStage, JoinState, OtherRules}
+import org.apache.spark.sql.aqepilot.plans.{JoinStage, JoinState, OtherRules}
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 
 import io.aqepilot.points.skew_join.SkewJoinPoint
-import io.aqepilot.terms.Reason
 
 /** The decision point `skew_join`: splits the partitions of joins as policies say.
   *
@@ -24,8 +23,7 @@ object SplitSkewedJoins extends Rule[SparkPlan] {
   private def split(at: PointRule, plan: SparkPlan): SparkPlan = {
     val stages = JoinStage.in(plan)
     stages.filter(s => JoinState.of(s.root).isEmpty).foreach { s =>
-      val what = s"a ${JoinFacts.name(s.root.joinType)} join made by a re-plan"
-      at.undecided(Reason.UntrackedJoin, what, None)
+      JoinState.recordUntracked(at, s.root.joinType, None)
     }
     lazy val areSparks = !OtherRules.prepareStages(at.session) || SparksSplits.areAll(plan)
     stages.flatMap(s => JoinState.of(s.root)).foldLeft(plan) { (current, root) =>

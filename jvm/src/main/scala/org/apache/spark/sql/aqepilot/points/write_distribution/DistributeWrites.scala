@@ -2,7 +2,6 @@ package org.apache.spark.sql.aqepilot.points.write_distribution
 
 import java.util.concurrent.atomic.AtomicLong
 
-import org.apache.spark.sql.aqepilot.doors.FailOpen
 import org.apache.spark.sql.aqepilot.log.Subject
 import org.apache.spark.sql.aqepilot.plans.Tables
 import org.apache.spark.sql.aqepilot.rule.PointRule
@@ -12,7 +11,7 @@ import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
 import org.apache.spark.sql.execution.datasources.{V1WriteCommand, WriteFiles}
 
 import io.aqepilot.points.write_distribution.{WriteAnswer, WriteDistributionPoint}
-import io.aqepilot.terms.{FactsRow, Reason}
+import io.aqepilot.terms.FactsRow
 
 /** The decision point `write_distribution`: puts Spark's own `RebalancePartitions` above a query whose rows are
   * written to files, where a policy says so.
@@ -75,8 +74,7 @@ object DistributeWrites extends Rule[LogicalPlan] {
     val fault =
       if (isRight) None
       else Some("the rows would not be the query's, or not distributed as decided")
-    fault.foreach(FailOpen.fault(point.name, _))
-    at.record(asked, fault.fold(PointRule.Applied)(f => (Reason.InvalidRewrite, Some(f)))) {
+    at.recordRewrite(asked, fault) {
       Subject(
         s"write $id",
         s"write-$id",

@@ -9,7 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
 import io.aqepilot.policy.PolicyError
 
-class PolicySetSuite extends AnyFunSuite {
+class ConfiguredPoliciesSuite extends AnyFunSuite {
 
   private def set(in: SQLConf, mode: String): SQLConf = {
     in.setConfString(AqePilotConf.Policies.key, "race")
@@ -17,6 +17,9 @@ class PolicySetSuite extends AnyFunSuite {
     in.setConfString(AqePilotConf.Mode.key, mode)
     in
   }
+
+  private def configured(conf: SQLConf): PolicySet =
+    ConfiguredPolicies.of(conf, conf.getConfString(AqePilotConf.Policies.key))
 
   /** Its mode is taken away as soon as it was read. */
   private class Changing extends SQLConf {
@@ -29,15 +32,15 @@ class PolicySetSuite extends AnyFunSuite {
 
   test("a mode that changes while a set is loaded does not reach those who have set another") {
     val changing = set(new Changing, "off")
-    assert(PolicySet.of(changing).at(DynamicJoinSelectionPoint).isEmpty)
-    assert(PolicySet.of(changing).at(DynamicJoinSelectionPoint).size === 1)
-    assert(PolicySet.of(set(new SQLConf, "off")).at(DynamicJoinSelectionPoint).isEmpty)
+    assert(configured(changing).at(DynamicJoinSelectionPoint).isEmpty)
+    assert(configured(changing).at(DynamicJoinSelectionPoint).size === 1)
+    assert(configured(set(new SQLConf, "off")).at(DynamicJoinSelectionPoint).isEmpty)
   }
 
   test("of a text that is too long its beginning is kept, and it is refused as before") {
     val conf = set(new SQLConf, "enforce")
     conf.setConfString("spark.aqepilot.policy.race.skew_join", "'" + "x" * 20000000 + "'")
-    val policies = PolicySet.of(conf).policies
+    val policies = configured(conf).policies
     assert(policies.map(_.text.length).max < 1100000)
     assert(policies.flatMap(_.error).map(_.code) === Seq(PolicyError.TooLong))
   }
@@ -50,7 +53,7 @@ class PolicySetSuite extends AnyFunSuite {
     long.setConfString(AqePilotConf.Policies.key, names.mkString(","))
     names.foreach(n => long.setConfString(s"spark.aqepilot.policy.$n.skew_join", "x" * 1000000))
     Seq(many, long).foreach { conf =>
-      val told = PolicySet.of(conf)
+      val told = configured(conf)
       assert(told.policies.isEmpty)
       assert(told.problems.map(_.code) === Seq("POLICY_TEXT_INVALID"))
     }
