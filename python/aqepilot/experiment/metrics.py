@@ -24,8 +24,9 @@ METRICS = {
     "spill_bytes": ("bytes spilled to disk", "sum(disk_spill_bytes)", _MIB),
 }
 MOST_RUNS = 1_000_000
-# Of one array: all runs in one would not fit into the memory that a driver has by default.
-_AT_ONCE = 10_000
+# Of one array, and tasks that make them: neither all runs in one array nor all arrays of one task
+# fit into the memory that a driver has by default, and AQE would merge the tasks.
+_AT_ONCE, _TASKS = 10_000, 32
 _OUT_OF_MEMORY = (
     "OutOfMemory|UNABLE_TO_ACQUIRE_MEMORY|[Bb]eyond (the )?(physical|virtual) memory limits|"
     "[Ee]xceeding (physical )?memory limits|OOMKilled|[Ee]xit (code|status):? ?137"
@@ -85,13 +86,14 @@ def collected(frame: DataFrame) -> dict[str, Any]:
         return functions.coalesce(number, functions.lit(float("nan")))
 
     lists = [functions.collect_list(known(name)).alias(name) for name in frame.columns]
-    some = functions.expr(f"monotonically_increasing_id() DIV {_AT_ONCE}").alias("some")
+    some = functions.expr(f"monotonically_increasing_id() DIV {_AT_ONCE}")
     parts: dict[str, list[Any]] = {
         name: [np.array([], dtype=_KINDS.get(name, np.float64))] for name in frame.columns
     }
     names: dict[str, str] = {}
     n = 0
-    for row in frame.groupBy(some).agg(*lists).toLocalIterator(prefetchPartitions=True):
+    parted = frame.withColumn("some", some).repartition(_TASKS, "some")
+    for row in parted.groupBy("some").agg(*lists).toLocalIterator(prefetchPartitions=True):
         n += len(row["job"])
         if n > MOST_RUNS:
             message = f"the logs have more than {MOST_RUNS:,} runs: give fewer of them."
