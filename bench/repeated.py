@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import statistics
 import tempfile
 from collections.abc import Sequence
 from functools import cache
@@ -81,12 +80,23 @@ def record(rounds: int, scale: float, queries: Sequence[str] = (), to: Path = FI
 @cache
 def rests(metric: str) -> Floats:
     """Returns by how much each run differs from its query's median, on the log scale."""
+    return _rests(metric).ravel()
+
+
+@cache
+def rounds(metric: str) -> Floats:
+    """Returns the same of whole rounds: the mean over the queries, as `aqepilot bench` takes it."""
+    return np.asarray(_rests(metric).mean(axis=0))
+
+
+def _rests(metric: str) -> Floats:
+    """A row for each query, a column for each round."""
     by_query: dict[str, list[float]] = {}
     with FILE.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
             by_query.setdefault(row["query"], []).append(math.log(max(1.0, float(row[metric]))))
-    found = [y - statistics.median(of) for of in by_query.values() for y in of]
-    return np.array(found)
+    logs = np.array(list(by_query.values()))
+    return np.asarray(logs - np.median(logs, axis=1, keepdims=True))
 
 
 def are_there() -> bool:
