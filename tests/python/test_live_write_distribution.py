@@ -69,7 +69,7 @@ def told(spark: SparkSession) -> str:
 
 
 def ran(spark: SparkSession) -> str:
-    """The same once the final plan is among them. 4.3 does not tell it of writes it did not plan."""
+    """The same, with the final plan. 4.3 does not tell it where a write is not planned."""
     give_up = time.monotonic() + 20
     while "isFinalPlan=false" in (text := told(spark)):
         assert time.monotonic() < give_up, text
