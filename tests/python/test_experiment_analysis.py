@@ -246,6 +246,28 @@ def test_jobs_that_improve_do_not_make_it_easier_to_name_others() -> None:
     assert named <= 2
 
 
+def test_a_daily_job_that_takes_five_times_as_long_is_named_within_three_weeks() -> None:
+    """Of 20 jobs, half of whose runs are treated: the control's runs tell as much as others."""
+    on = []
+    for seed in range(40):
+        generator = np.random.default_rng(seed)
+        jobs, days = 20, 40
+        number, share = np.tile(np.arange(jobs), days), np.full(jobs * days, 0.5)
+        treated = generator.integers(0, 2, jobs * days)
+        rest = generator.normal(0, 0.2, jobs * days) + np.log(5) * treated * (number == 7)
+        names = [f"job{j}" for j in range(jobs)]
+
+        def named(day: int, *of: Any, names: list[str] = names) -> bool:
+            rest, number, treated, share = (each[: day * len(names)] for each in of)
+            found = harm.harmed(rest, names, number, treated, share, factor=1.5, clip=np.log(2))
+            return list(found) == ["job7"]
+
+        of = (rest, number, treated, share)
+        on.append(next(day for day in range(1, days + 1) if named(day, *of)))
+    assert np.median(on) <= 14
+    assert np.quantile(on, 0.9) <= 21
+
+
 def test_more_runs_out_of_memory_stop_it_and_more_that_spill_are_told() -> None:
     def of_treatment(runs: Runs, generator: np.random.Generator) -> Any:
         return runs.treated & (generator.random(len(runs.job)) < 0.1)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 FALSE_SHARE = 0.05
+# For effects of half as much again to many times as much, and noise of a tenth to a factor of two.
+_BETS: Floats = np.exp2(np.arange(5, dtype=np.float64))
+# A unit that takes so many times longer than expected counts as that in e-values.
+_MOST = math.log(4.0)
 
 
 def harmed(
@@ -36,6 +40,10 @@ def harmed(
     than `factor` count as nothing before discoveries are made: who left them out afterwards would
     keep those that are wrong.
 
+    An e-value bets on each unit's arm by how far its rest is from the middle between both arms'
+    means so far: of a job that is slowed down, runs of the control tell as much as those of the
+    treatment. What is taken away is known before the unit, so each bet is as fair as without it.
+
     Args:
         rest: Of each unit, what is left of its outcome.
         names: Of what there is to name.
@@ -43,10 +51,11 @@ def harmed(
         treated: 1 for the treatment, 0 for the control.
         share: Probability of the treatment, above 0 and below 1.
         factor: What counts as harm, above 1.
-        clip: The most that a rest counts, in either direction.
+        clip: The most that a rest counts in the effect, in either direction.
     """
+    outcome = np.clip(rest, -_MOST, _MOST)
     log_es = randomized.log_es(
-        np.clip(rest, -clip, clip), treated, share, number, randomized.MORE, len(names)
+        outcome - _middles(outcome, number, treated), treated, share, number, _BETS, len(names)
     )
     order = np.argsort(number, kind="stable")
     starts = np.searchsorted(number[order], np.arange(len(names) + 1))
@@ -64,3 +73,22 @@ def harmed(
         names[i]: randomized.effect(*units(i), EFFECT_ALPHA, clip)
         for i in randomized.discoveries(kept.tolist(), FALSE_SHARE)
     }
+
+
+def _middles(outcome: Floats, number: Ints, treated: Any) -> Floats:
+    """Returns what lies between the means of both arms before each unit, of those with its number.
+
+    Each mean counts one outcome of 0 more, as none is known at first.
+    """
+    order = np.argsort(number, kind="stable")
+    of, y, arm = number[order], outcome[order], treated[order]
+    first = np.searchsorted(of, of)
+
+    def before(values: Floats) -> Floats:
+        sums = np.concatenate([[0.0], np.cumsum(values)])
+        return np.asarray(sums[:-1] - sums[first])
+
+    means = [before(y * (arm == a)) / (1 + before(1.0 * (arm == a))) for a in (0, 1)]
+    found = np.empty(len(y))
+    found[order] = (means[0] + means[1]) / 2
+    return found
