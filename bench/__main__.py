@@ -206,7 +206,7 @@ def _options() -> argparse.Namespace:
         "--outcomes", type=int, default=1_000_000, help="that are analysed (default 1,000,000)"
     )
     parser.add_argument("--jobs", type=int, default=20, help="of the fleet (default 20)")
-    parser.add_argument("--days", type=int, default=21, help="of the fleet (default 21)")
+    parser.add_argument("--days", type=int, default=28, help="of the fleet (default 28)")
     parser.add_argument("--megabytes", type=int, default=1000, help="of the log (default 1000)")
     parser.add_argument(
         "--decisions", type=int, default=400_000, help="that are replayed (default 400,000)"
