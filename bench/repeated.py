@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import statistics
 import tempfile
 from collections.abc import Sequence
 from functools import cache
@@ -80,23 +81,28 @@ def record(rounds: int, scale: float, queries: Sequence[str] = (), to: Path = FI
 @cache
 def rests(metric: str) -> Floats:
     """Returns by how much each run differs from its query's median, on the log scale."""
-    return _rests(metric).ravel()
+    return np.array([rest for _, rest in _rests(metric)])
 
 
 @cache
 def rounds(metric: str) -> Floats:
     """Returns the same of whole rounds: the mean over the queries, as `aqepilot bench` takes it."""
-    return np.asarray(_rests(metric).mean(axis=0))
+    by_round: dict[int, list[float]] = {}
+    for number, rest in _rests(metric):
+        by_round.setdefault(number, []).append(rest)
+    return np.array([statistics.fmean(of) for of in by_round.values()])
 
 
-def _rests(metric: str) -> Floats:
-    """A row for each query, a column for each round."""
-    by_query: dict[str, list[float]] = {}
+@cache
+def _rests(metric: str) -> list[tuple[int, float]]:
+    """Each run's round, and its rest; runs of a query stand together."""
+    by_query: dict[str, list[tuple[int, float]]] = {}
     with FILE.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
-            by_query.setdefault(row["query"], []).append(math.log(max(1.0, float(row[metric]))))
-    logs = np.array(list(by_query.values()))
-    return np.asarray(logs - np.median(logs, axis=1, keepdims=True))
+            run = int(row["round"]), math.log(max(1.0, float(row[metric])))
+            by_query.setdefault(row["query"], []).append(run)
+    medians = {query: statistics.median(y for _, y in of) for query, of in by_query.items()}
+    return [(number, y - medians[query]) for query, of in by_query.items() for number, y in of]
 
 
 def are_there() -> bool:

@@ -99,7 +99,7 @@ def test_it_goes_on_where_it_was(spark: SparkSession, logs: Path, tmp_path: Path
 def test_killed_before_it_is_done(
     spark: SparkSession, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What runs had written that were killed in each table is not seen, and is there once later."""
+    """What killed runs had written is not seen, and is there once after a run that ends."""
     to = tmp_path / "to"
     event_logs.written(spark, lines("app-0"), tmp_path / "before" / "app-0")
     collect(spark, tmp_path / "before", to)

@@ -53,15 +53,16 @@ def harmed(
         factor: What counts as harm, above 1.
         clip: The most that a rest counts in the effect, in either direction.
     """
+    order = np.argsort(number, kind="stable")
+    rest, number, treated, share = rest[order], number[order], treated[order], share[order]
     outcome = np.clip(rest, -_MOST, _MOST)
     log_es = randomized.log_es(
         outcome - _middles(outcome, number, treated), treated, share, number, _BETS, len(names)
     )
-    order = np.argsort(number, kind="stable")
-    starts = np.searchsorted(number[order], np.arange(len(names) + 1))
+    starts = np.searchsorted(number, np.arange(len(names) + 1))
 
     def units(i: int) -> tuple[Any, Any, Any]:
-        of = order[starts[i] : starts[i + 1]]
+        of = slice(starts[i], starts[i + 1])
         return rest[of], treated[of], share[of]
 
     # Below that nothing can be a discovery.
@@ -78,17 +79,15 @@ def harmed(
 def _middles(outcome: Floats, number: Ints, treated: Any) -> Floats:
     """Returns what lies between the means of both arms before each unit, of those with its number.
 
-    Each mean counts one outcome of 0 more, as none is known at first.
+    Units of one number stand together. Each mean counts one outcome of 0 more, as none is known at
+    first.
     """
-    order = np.argsort(number, kind="stable")
-    of, y, arm = number[order], outcome[order], treated[order]
-    first = np.searchsorted(of, of)
+    first = np.searchsorted(number, number)
 
     def before(values: Floats) -> Floats:
         sums = np.concatenate([[0.0], np.cumsum(values)])
         return np.asarray(sums[:-1] - sums[first])
 
-    means = [before(y * (arm == a)) / (1 + before(1.0 * (arm == a))) for a in (0, 1)]
-    found = np.empty(len(y))
-    found[order] = (means[0] + means[1]) / 2
-    return found
+    arms = (1.0 - treated, 1.0 * treated)
+    means = [before(outcome * of) / (1 + before(of)) for of in arms]
+    return np.asarray((means[0] + means[1]) / 2)
