@@ -71,7 +71,7 @@ object ConfiguredPolicies {
     keys.computeIfAbsent(name, _ => parts.map(AqePilotConf.PolicyPrefix + name + "." + _))
 
   /** First 12 hex digits of the SHA-256 of a policy's text, its `when`, and the code that the text names. */
-  def revision(text: String, when: Option[String], code: Option[String] = None): String =
+  private def revision(text: String, when: Option[String], code: Option[String] = None): String =
     MessageDigest
       .getInstance("SHA-256")
       .digest((Seq(text, when.getOrElse("")) ++ code).mkString("\u0000").getBytes(UTF_8))
