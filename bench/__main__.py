@@ -42,7 +42,9 @@ def main() -> None:
     if "planning" in options.part:
         figures["planning_ms"] = runs.planning(2 * options.rounds, options.warm_up, options.plans)
     if "sizes" in options.part:
-        figures["sizes"] = sizes.measure(options.rounds, options.warm_up // 2, options.only)
+        figures["sizes"] = sizes.measure(
+            options.rounds, options.warm_up // 2, options.only, options.sizes
+        )
     if "tpch" in options.part:
         figures["tpch_s"] = runs.total(options.rounds, options.scale)
     if "log" in options.part:
@@ -221,6 +223,13 @@ def _options() -> argparse.Namespace:
         default=[],
         metavar="NAMES",
         help="of ask, sizes, recipes and shapes, these only: " + ", ".join(NAMES),
+    )
+    parser.add_argument(
+        "--sizes",
+        type=lambda given: [int(size) for size in given.split(",")],
+        default=[],
+        metavar="NUMBERS",
+        help="of joins and of partitions, these only",
     )
     parser.add_argument(
         "--queries", type=_words, default=[], metavar="NAMES", help="of their queries, these only"

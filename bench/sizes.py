@@ -52,6 +52,11 @@ class Sized(NamedTuple):
     def name(self) -> str:
         return f"{self.of}, {self.size:,}"
 
+    @property
+    def smaller(self) -> int:
+        """By how much the smallest size of this kind is smaller."""
+        return self.size // (PARTITIONS if self.of in RUN else JOINS)[0]
+
 
 def _chain(joins: int) -> str:
     links = (f"JOIN t{i} ON t{i - 1}.k1 = t{i}.k0" for i in range(1, joins + 1))
@@ -103,15 +108,17 @@ CASES = _cases()
 KINDS = list(dict.fromkeys(case.of for case in CASES))
 
 
-def measure(rounds: int, warm_up: int, only: Sequence[str]) -> dict[str, Any]:
+def measure(rounds: int, warm_up: int, only: Sequence[str], sizes: Sequence[int]) -> dict[str, Any]:
     """Returns, by case, the milliseconds of each session's rounds, and what was asked.
 
     Args:
         rounds: Of each query in each session.
-        warm_up: Rounds before those, at the smallest size.
+        warm_up: Rounds before those, at the smallest size; a fifth of it where queries run.
         only: Some of `KINDS`; none of those for all.
+        sizes: Some of `JOINS` and `PARTITIONS`; none of those for all.
     """
-    cases = [c for c in CASES if c.of in only] or CASES
+    kinds = set(only) & set(KINDS) or set(KINDS)
+    cases = [c for c in CASES if c.of in kinds and c.size in (sizes or [c.size])]
     texts = dict[str, str]()
     for name in parity.SPARKS_OWN:
         texts |= recipes.get(name, spark=pyspark.__version__).texts()
@@ -130,7 +137,7 @@ def measure(rounds: int, warm_up: int, only: Sequence[str]) -> dict[str, Any]:
             | {
                 "name": c.name,
                 "rounds": rounds,
-                "warm_up": max(2, warm_up * 10 // (c.size // 10 if c.of in RUN else c.size)),
+                "warm_up": max(2, warm_up // (c.smaller * (5 if c.runs else 1))),
             }
             for c in cases
         ],
