@@ -225,7 +225,7 @@ def jarmatrix() -> str:
             continue
         for spark in sorted({row["newest"], *filter(None, row["smoke"].split(";"))}):
             cells = found.get(spark, {})
-            must = {jar: jar_matrix.expected(row["minor"], row["scala"], jar) for jar in jars}
+            must = {jar: jar_matrix.expected(spark, row["scala"], jar) for jar in jars}
             lines.append([spark, *(cells.get(j) or f"({' or '.join(must[j])})" for j in jars)])
     return _table(("Spark", *(f"Jar {jar}" for jar in jars)), lines)
 

@@ -80,10 +80,10 @@ EVERY = jar_matrix.POLICY | {
 
 
 def test_a_jar_of_another_spark_or_scala_is_never_said_to_fit() -> None:
-    assert jar_matrix.expected("4.3", "2.13", "4.3_2.13") == ("fits",)
-    assert jar_matrix.expected("4.3", "2.13", "4.2_2.13") == ("WRONG_SPARK_JAR",)
+    assert jar_matrix.expected("4.3.0", "2.13", "4.3_2.13") == ("fits",)
+    assert jar_matrix.expected("4.3.0", "2.13", "4.2_2.13") == ("WRONG_SPARK_JAR",)
     for other in ("3.5_2.13", "4.3_2.13"):
-        assert "fits" not in jar_matrix.expected("3.5", "2.12", other)
+        assert "fits" not in jar_matrix.expected("3.5.9", "2.12", other)
 
 
 @pytest.fixture(scope="module")
@@ -164,9 +164,7 @@ def test_a_relation_used_twice_gives_its_rows_at_every_order(tmp_path: Path) -> 
 
 
 def _off(version: str) -> set[str]:
-    """3.5.0 lacks a hook: what needs it is off, and says so."""
-    without = {"shuffle_partitions", "skew_join", "partition_coalescing"}
-    return without if version == "3.5.0" else set()
+    return set(jar_matrix.OFF.get(version, ()))
 
 
 def test_the_jar_is_the_running_sparks(runs: tuple[dict, dict]) -> None:
