@@ -27,7 +27,7 @@ PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 # Those behind `experiments` take long, or write into this folder.
 PARTS = (
     *("ask", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
-    *("recipes", "shapes", "fleet", "repeats"),
+    *("recipes", "shapes", "fleet", "repeats", "slots"),
 )
 
 
@@ -77,6 +77,10 @@ def main() -> None:
 
         of = (options.jobs, options.days, options.scale, options.queries)
         figures["fleet"] = fleet.measure(*of)
+    if "slots" in options.part:
+        from bench import slots
+
+        figures["slots"] = slots.measure()
     if "repeats" in options.part:
         from bench import repeated
 
@@ -127,6 +131,12 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             f" {log['decisions_per_second_and_core']:,.0f} a second and core",
             "",
         ]
+    if "slots" in figures:
+        lines += _table(
+            "Stages that wait, laid out on more slots from a log of two (ms)",
+            ("step", "slots", "on two", "estimated", "real", "estimate to real"),
+            [(of.step, *map(str, of[1:]), f"{100 * of.off:+.1f} %") for of in figures["slots"]],
+        )
     for table in experiment_tables.of(figures):
         lines += _table(*table)
     pairs = []

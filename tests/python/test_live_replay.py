@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,15 +30,16 @@ pytestmark = tiers.on("4.3")
 HERE = str(Path(__file__).parent)
 WHEN = "query.app_name LIKE 'job%'"
 JOB = """
+import importlib
 import sys
 sys.path.insert(0, sys.argv[1])
-import tpch
 from pyspark.sql import SparkSession
 
 
+workload = importlib.import_module(sys.argv[2])
 spark = SparkSession.builder.getOrCreate()
-tpch.register(spark, 0.01)
-for number, query in tpch.queries().items():
+workload.register(spark, 0.01)
+for number, query in workload.queries().items():
     wide = number in (3, 5, 18)
     spark.conf.set("spark.sql.shuffle.partitions", 80 if wide else 8)
     spark.sparkContext.setJobDescription("wide" if wide else None)
@@ -45,7 +47,7 @@ for number, query in tpch.queries().items():
         spark.sql(query).collect()
     except Exception as error:
         print("failed", number, error)
-spark.table("nation").write.parquet("written")
+spark.table("customer").write.parquet("written")
 spark.stop()
 """
 # Where the functions do not say otherwise, shuffles have more partitions than facts list plainly.
@@ -55,8 +57,11 @@ FAILING = "CASE WHEN side.is_left THEN CAST(1 / (side.row_count - side.row_count
 
 @pytest.fixture(scope="module")
 def log_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """TPC-H, with SQL in shadow and Python functions in force at every point."""
-    folder = tmp_path_factory.mktemp("replay")
+    return written_log(tmp_path_factory.mktemp("replay"), "tpch")
+
+
+def written_log(folder: Path, workload: str) -> Path:
+    """TPC-H or TPC-DS, with SQL in shadow and Python functions in force at every point."""
     (folder / "functions.py").write_text(python_policies.SOURCE, encoding="utf-8")
     (folder / "events").mkdir()
     names = {"sql": "shadow", "bad": "shadow", "py": "enforce"}
@@ -80,9 +85,9 @@ def log_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "spark.eventLog.dir": (folder / "events").as_uri(),
             "spark.eventLog.compress": "false",
         },
-        job_words=[HERE],
+        job_words=[HERE, workload],
         memory="2g",
-        timeout_s=500,
+        timeout_s=3000,
     )
     assert run.returncode == 0, run.stderr[-5000:]
     assert "failed" not in run.stdout, run.stdout
@@ -107,8 +112,23 @@ def in_force() -> list[Policy]:
 
 
 def test_the_policies_in_force_give_every_recorded_decision(log: Log) -> None:
-    """At every point, SQL and Python, failures and null included: 0 differences."""
+    assert_no_difference(log)
+
+
+@pytest.mark.skipif(not tiers.ALL, reason="takes ten minutes: runs with TEST_ALL=1")
+def test_the_policies_in_force_give_every_recorded_decision_of_tpcds(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    events = written_log(tmp_path, "tpcds")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert_no_difference(read_log(spark, events))
+
+
+def assert_no_difference(log: Log) -> None:
+    """At every point, SQL and Python, failures and null included."""
     asked = replay(log, *in_force()).asked.collect()
+    print(sorted(Counter(row.point for row in asked).items()), "replayed")
     points = {row.point for row in asked}
     assert points == set(catalog.point_names())
     assert len(asked) > 200

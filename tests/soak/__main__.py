@@ -35,6 +35,7 @@ import servers
 MOST_GROWTH = 1.05
 # A pool's thread or a connection that happens to be open when it is looked.
 MOST_MORE = 12
+HEADS = ("Queries", "Live heap, MB", "Threads", "File descriptors", "Processes")
 # A session that brings a function has a Python process of its own, which takes a second to start.
 EACH_BRINGS = 50
 MODULE = """
@@ -80,6 +81,12 @@ class Held(NamedTuple):
     descriptors: int
     processes: int
     names: Counter[str]
+
+    def words(self) -> list[str]:
+        """Its figures, under `HEADS`."""
+        heap = f"{self.heap_bytes / 2**20:.1f}"
+        counts = (self.threads, self.descriptors, self.processes)
+        return [f"{self.queries:,}", heap, *map(str, counts)]
 
 
 def held(pid: int, queries: int) -> Held:
@@ -219,6 +226,9 @@ def main() -> int:
                     # Spark's own pools end their idle threads after a minute.
                     time.sleep(70 if n in (given.sessions // 2, given.sessions) else 2)
                     found.append(held(pid, n * each))
+                    if not console.is_terminal:
+                        figures = zip(HEADS, found[-1].words(), strict=True)
+                        console.print(", ".join(f"{head} {value}" for head, value in figures))
     return told(console, given.by, found, time.monotonic() - began)
 
 
@@ -238,11 +248,10 @@ def serving(
 
 def told(console: Console, by: str, found: list[Held], seconds: float) -> int:
     table = Table(title=f"{by}, Spark {pyspark.__version__}, {seconds:.0f} s", title_justify="left")
-    for head in ("Queries", "Live heap, MB", "Threads", "File descriptors", "Processes"):
+    for head in HEADS:
         table.add_column(head, justify="right")
     for h in found:
-        heap = f"{h.heap_bytes / 2**20:.1f}"
-        table.add_row(str(h.queries), heap, str(h.threads), str(h.descriptors), str(h.processes))
+        table.add_row(*h.words())
     console.print(table)
     middle, last = found[len(found) // 2 - 1], found[-1]
     grew = []
