@@ -97,10 +97,10 @@ def outcome(python: Path, jar: Path) -> str:
         if "this jar was built for" in found["status"]:
             return WRONG
         return NOT_LOADED if "resolve" in found["status"] else f"FAILED: {found['status']}"
-    if found["off"] != found["lacks"]:
-        return f"FAILED: {found['off']} are off, {found['lacks']} with a reason"
     if others := [name for name in found["problems"] if name != "POINT_OFF"]:
         return ", ".join(others)
+    if found["off"] != found["lacks"]:
+        return f"FAILED: {found['off']} are off, {found['lacks']} with a reason"
     return _fits(found["off"])
 
 
