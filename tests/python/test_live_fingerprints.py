@@ -72,7 +72,7 @@ def other_literals(query: str) -> str:
     query = re.sub(r"((?:[=<>]|\bbetween|\band)\s*)(\d+)(?![\d.]|\s*day)", _next, query, flags=re.I)
     query = re.sub(r"\bIN\s*\(\s*(\d+)\s*,", r"IN (\1, 7\1,", query, flags=re.I)
     query = re.sub(r"'\d{4}(-\d\d-\d\d)'", r"'2025\1'", query)
-    return re.sub(r"'([A-Za-z][A-Za-z ]+)'", r"'other \1'", query)
+    return re.sub(r"'(%?[A-Za-z][A-Za-z %]+)'", r"'other \1'", query)
 
 
 def _next(found: re.Match[str]) -> str:
