@@ -54,6 +54,7 @@ CONF = {
     "spark.network.timeout": "600s",
     "spark.executor.heartbeatInterval": "60s",
     "spark.sql.ui.retainedExecutions": "10",
+    "spark.log.level": "WARN",
 }
 # By so much may queries be slower than those of drivers without a file.
 MOST_TIMES, MOST_MORE_S = 2.0, 0.3
