@@ -41,7 +41,7 @@ WRITERS = ("ann", "bob")
 MOST_SECONDS = 300
 AT_ONCE = 4
 LEFT_MB, DRIVER_MB = 2000, 450
-HEAP = "480m"  # Spark refuses less than 450 MiB
+HEAP = "256m"
 JVM = (
     f"{submitting.SHORT_JVM} -XX:ActiveProcessorCount=1"
     " -XX:MinHeapFreeRatio=15 -XX:MaxHeapFreeRatio=30"
@@ -55,6 +55,8 @@ CONF = {
     "spark.executor.heartbeatInterval": "60s",
     "spark.sql.ui.retainedExecutions": "10",
     "spark.log.level": "WARN",
+    # By default Spark takes 300 MiB for itself, and refuses a heap of less than 450.
+    "spark.testing.reservedMemory": str(64 << 20),
 }
 # By so much may queries be slower than those of drivers without a file.
 MOST_TIMES, MOST_MORE_S = 2.0, 0.3
