@@ -194,7 +194,7 @@ vendor-forks: $(ONE_SPARK) ## Sparks that lack, one by one, all that the jar ref
 small-heap: $(ONE_SPARK) ## random joins in a driver with little memory: what the guard rails let pass does not fail; ARGS="--runs 1000 --seed 1"
 	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/python python -m small_heap $(ARGS)
 
-soak: $(ONE_SPARK) ## 10,000 queries of 500 sessions on one server: what it holds stays level; ARGS="--by thrift", or 10,000 sessions of a driver: "--by driver"
+soak: $(ONE_SPARK) ## 10,000 queries of 500 sessions on one server: what it holds stays level; ARGS="--by thrift", 10,000 sessions of a driver: "--by driver", 50 drivers with one control file: "--by drivers"
 	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/python python -m soak $(ARGS)
 
 spark-suites: $(SUITES_OF:%=spark-suites-%) ## Spark's own published suites beside plain Spark: no policy, recipes, adversarial policies

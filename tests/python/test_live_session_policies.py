@@ -1,4 +1,4 @@
-"""What a JDBC and a Spark Connect client's own policies may do: what is submitted for that."""
+"""What a JDBC and a Spark Connect client's own policies may do, and what both are shown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import redacted
 import servers
 import tiers
 
@@ -14,7 +15,7 @@ pytestmark = tiers.on("4.3")
 KEY = "spark.aqepilot.policy"
 CONF = {
     "spark.aqepilot.policies": "own",
-    f"{KEY}.own.join_selection": "'BROADCAST'",
+    f"{KEY}.own.join_selection": redacted.TEXT,
     f"{KEY}.own.mode": "shadow",
     f"{KEY}.spare.join_selection": "'BROADCAST'",
     "spark.aqepilot.guard.max_partitions": "500",
@@ -78,12 +79,20 @@ EACH = {"lowered": "spare.join_selection=off", "others": "0", "rows": "500", "gu
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("said", [*EXPECTED, "denied"])
 def test_clients_may_do_what_is_submitted_for_sessions(said: str, tmp_path: Path) -> None:
+    """They are shown nothing that Spark's patterns hide, and no other's decisions."""
     expected = EXPECTED.get(said, EXPECTED["deny"]) | EACH  # what cannot be read denies
-    with servers.running(
-        tmp_path / "server", CONF | {"spark.aqepilot.session_policies": said}
-    ) as s:
-        for rows in (servers.by_jdbc(s, STATEMENTS), servers.by_connect(s, STATEMENTS)):
+    conf = CONF | redacted.conf(said, tmp_path / "events")
+    conf["spark.aqepilot.session_policies"] = said
+    statements = STATEMENTS + redacted.OF_THE_SESSION * (said in redacted.KEYS)
+    clients = (servers.by_jdbc, servers.by_connect)
+    with servers.running(tmp_path / "server", conf) as s:
+        for client in clients:
+            rows = client(s, statements)
             told = {row[0]: row[1] for row in rows if row[0] in expected}
             assert told == expected
             errors = " ".join(row[1] for row in rows if row[0] == "ERROR")
             assert "session_policies" in errors
+            if said in redacted.KEYS:
+                redacted.assert_shown(rows)
+        if said in redacted.KEYS:
+            redacted.assert_logged(tmp_path / "events", len(clients))

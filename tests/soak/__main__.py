@@ -5,6 +5,8 @@ live heap, threads, file descriptors, processes. Fails if that grows from the mi
 
 With ``--by driver`` the sessions are those of one PySpark driver, as a notebook's: some bring a
 Python function, and the SparkContext is stopped and started again after each tenth of them.
+
+With ``--by drivers`` many drivers read one control file while others write it: see `drivers`.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from rich.table import Table
 
 import aqepilot
 import servers
+from soak import drivers
 
 MOST_GROWTH = 1.05
 # A pool's thread or a connection that happens to be open when it is looked.
@@ -197,9 +200,14 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--sessions", type=int, default=500)
     parser.add_argument("--plain", action="store_true", help="without policies, to compare")
-    parser.add_argument("--by", choices=["thrift", "connect", "driver"], default="connect")
+    parser.add_argument(
+        "--by", choices=["thrift", "connect", "driver", "drivers"], default="connect"
+    )
+    drivers.add_options(parser)
     given = parser.parse_args()
     console = Console()
+    if given.by == "drivers":
+        return drivers.main(console, given.drivers, given.seconds, given.planted)
     each = max(1, given.queries // given.sessions)
     looks = {given.sessions * tenth // 10 for tenth in range(1, 11)}
     found: list[Held] = []
