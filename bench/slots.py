@@ -130,13 +130,11 @@ def _run(folder: Path, slots: int) -> None:
 def _of_steps(log: Log, figure: str, slots: int = 1) -> dict[str, int]:
     """Returns a figure of each step's first stage, in which its tasks wait."""
     took = log.stages.selectExpr(
-        *("execution_id", "stage_id"), "unix_millis(completed) - unix_millis(submitted) AS took_ms"
+        "stage_id", "unix_millis(completed) - unix_millis(submitted) AS took_ms"
     )
-    described = log.queries.select("execution_id", "description")
     stages = (
         costs(log, slots)
-        .stages.join(took, ["execution_id", "stage_id"])
-        .join(described, "execution_id")
+        .stages.join(took, "stage_id")
         .orderBy("stage_id")
         .select("description", figure)
     )
