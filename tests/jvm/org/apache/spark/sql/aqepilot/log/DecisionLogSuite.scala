@@ -199,6 +199,13 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(!log.decisions(None).mkString.contains("secret"))
   }
 
+  test("a session's own pattern hides more, and shows nothing that the submitted one hides") {
+    val log = start("spark.redaction.string.regex" -> "secret[0-9]+")
+    spark.conf.set("spark.sql.redaction.string.regex", "own[0-9]+")
+    log.decide(decision(1, None).copy(tables = Some("secret1 own2")))
+    assert(decided.map(_.tables.get) == Seq("*********(redacted) *********(redacted)"))
+  }
+
   test("fates are read from decisions as they were made, whatever texts are redacted") {
     val log = start("spark.sql.redaction.string.regex" -> "[A-Z_]+")
     val read = new ConcurrentLinkedQueue[Decided]

@@ -87,9 +87,11 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
 
   /** In the thread of the session: its redaction pattern holds. */
   def policyLoaded(e: AqePilotPolicyLoaded): Unit = failOpen("policy_loaded", ()) {
-    val redact = ofApplication andThen Redaction.ofTexts(SQLConf.get)
-    sc.listenerBus.post(Redaction.policy(e, sc.conf, redact))
+    sc.listenerBus.post(Redaction.policy(e, sc.conf, redaction))
   }
+
+  /** The submitted pattern's, which a session cannot loosen, and then the session's own. */
+  private def redaction: String => String = ofApplication andThen Redaction.ofTexts(SQLConf.get)
 
   /** In the thread of the session: its redaction pattern holds. All else is done [[Later]], and so
     * what `decisions` reads must not change any more. Facts that an execution has logged already are
@@ -103,7 +105,7 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
       facts: FactsText
   ): Unit =
     failOpen("decided", ()) {
-      val redact = Redaction.ofTexts(SQLConf.get)
+      val redact = redaction
       later(failOpen("decided", ())(decisions.foreach(write(_, facts, redact))))
     }
 
