@@ -13,7 +13,7 @@ ICEBERG = {
     "range": (_ICE.format(_BY_P, "range", ""), ""),
     "by functions": (_ICE.format("PARTITIONED BY (bucket(4, k), days(ts))", "none", ""), ""),
     "by functions, clustered writer": (
-        _ICE.format("PARTITIONED BY (days(ts), truncate(2, s), p)", "none", _CLUSTERED),
+        _ICE.format("PARTITIONED BY (days(ts), bucket(2, k), p)", "none", _CLUSTERED),
         "",
     ),
     "sorted in each task": (f"USING iceberg {_BY_P}", "WRITE LOCALLY ORDERED BY v"),
