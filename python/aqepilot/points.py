@@ -221,8 +221,14 @@ class WriteDistributionWrite(Protocol):
     a collation: values may be equal and yet have two directories (0.0 and -0.0), or differ and
     share one
     """
+    transforms: tuple[str, ...] | None
+    """functions of columns that a table of the DataSource V2 interface is partitioned by, e.g.
+    days(ts)
+    """
     static_partitions: tuple[str, ...] | None
-    """partition columns whose value the command gives, as name=value, sorted"""
+    """partition columns whose value the command gives, as name=value, sorted; null for a table of
+    the DataSource V2 interface: there they are constant_columns
+    """
     overwrites_dynamically: bool | None
     """whether an overwrite leaves partitions that get no rows
     (spark.sql.sources.partitionOverwriteMode)
@@ -231,11 +237,21 @@ class WriteDistributionWrite(Protocol):
     """columns of the table's buckets"""
     num_buckets: int | None
     """buckets of the table; null when it has none"""
+    required_distribution: str | None
+    """what is said of the distribution already: CLUSTERED or ORDERED = Spark shuffles the rows, as
+    the table requires; AS_IS = the write has the option use-table-distribution-and-ordering =
+    false; null = nothing
+    """
     required_ordering: tuple[str, ...] | None
-    """what the rows of a task have to be sorted by beside the dynamic columns, as SQL"""
+    """what the rows of a task have to be sorted by beside the partition columns, as SQL"""
     max_concurrent_writers: int | None
     """spark.sql.maxConcurrentOutputFileWriters: files that a task has open at once; 0 = one, and
-    the rows are sorted by the dynamic columns first
+    the rows are sorted by the dynamic columns first; null for a table of the DataSource V2
+    interface
+    """
+    fans_out: bool | None
+    """whether a task may have a file open in each partition at once: a partitioned table of the
+    DataSource V2 interface that requires no order of the rows
     """
     is_adaptive: bool | None
     """whether AQE is on (spark.sql.adaptive.enabled), without which no partitions are merged or
@@ -302,7 +318,8 @@ class WriteDistributionFacts(Protocol):
 
     How rows are distributed before they are written to files. Asked when a query is optimised, once
     for each command that writes files: INSERT, CREATE TABLE AS SELECT, INSERT OVERWRITE DIRECTORY,
-    and DataFrame.write.
+    and DataFrame.write; when it is planned, for each write to a table of the DataSource V2
+    interface that says what it requires of the rows.
     """
 
     query: Query

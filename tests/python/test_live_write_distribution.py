@@ -192,6 +192,29 @@ def test_each_way_to_write_is_asked_once(
     assert_same(table, tmp_path / "decided", tmp_path / "plain")
 
 
+def test_sources_that_do_not_say_what_they_require_are_not_asked_about(
+    table: SparkSession,
+) -> None:
+    use(table)
+    for mode in ("append", "overwrite"):
+        table.table("t").write.format("noop").mode(mode).save()
+    assert asked(table) == []
+
+
+def test_files_are_written_by_sparks_first_interface_whatever_reads_them(
+    table: SparkSession, tmp_path: Path
+) -> None:
+    """`spark.sql.sources.useV1SourceList` makes tables of the V2 interface of files, to read."""
+    table.conf.set("spark.sql.sources.useV1SourceList", "")
+    by_day(table.table("t"), tmp_path / "plain")
+    use(table)
+    by_day(table.table("t"), tmp_path / "decided")
+    (one,) = asked(table)
+    assert (one.reason, one.fate) == ("APPLIED", "adopted")
+    assert facts(table)["write"]["command"] == "InsertIntoHadoopFsRelationCommand"
+    assert_same(table, tmp_path / "decided", tmp_path / "plain")
+
+
 def test_inserts_of_one_query_are_asked_about_each(table: SparkSession, tmp_path: Path) -> None:
     for name in ("a", "b"):
         table.sql(f"CREATE TABLE {name} (n BIGINT) USING parquet LOCATION '{tmp_path / name}'")
@@ -457,12 +480,15 @@ def test_the_facts_of_a_write(table: SparkSession, tmp_path: Path) -> None:
         "dynamic_columns": ["p"],
         "constant_columns": [],
         "ambiguous_columns": [],
+        "transforms": [],
         "static_partitions": ["k=3"],
         "overwrites_dynamically": False,
         "bucket_columns": [],
         "num_buckets": None,
+        "required_distribution": None,
         "required_ordering": [],
         "max_concurrent_writers": 0,
+        "fans_out": False,
         "is_adaptive": True,
         "is_streaming": False,
     }

@@ -33,8 +33,11 @@ CATALOGS = {
     },
 }
 SHAPES = {
-    "delta": ("delta", "delta, deletion vectors"),
-    "iceberg": ("iceberg, copy-on-write", "iceberg, merge-on-read", "iceberg, bucketed"),
+    "delta": ("delta", "delta, deletion vectors", "delta, writes"),
+    "iceberg": (
+        *("iceberg, copy-on-write", "iceberg, merge-on-read", "iceberg, bucketed"),
+        "iceberg, writes",
+    ),
 }
 PLAIN = "plain"
 # On a busy machine, too.
@@ -78,7 +81,7 @@ class Formats(NamedTuple):
             Path(tempfile.mkdtemp(dir=self.folder)),
             (HERE / "job.py").read_text("utf-8"),
             MOST_SECONDS,
-            submit_words=["--py-files", str(HERE / "turns.py")],
+            submit_words=["--py-files", f"{HERE / 'turns.py'},{HERE / 'writes.py'}"],
             job_words=[json.dumps(asked)],
             extension=False,
             memory="2g",

@@ -4,6 +4,7 @@ import itertools
 import json
 import sys
 
+import writes
 from pyspark.sql import SparkSession
 
 SHAPES = {
@@ -163,7 +164,44 @@ def error_of(error):
     """Returns the class of an error, as Spark or the table's format names it."""
     text = str(error)
     known = ("MERGE_CARDINALITY_VIOLATION", "MULTIPLE_SOURCE_ROW", "UNSUPPORTED_SUBQUERY")
+    known = (*known, "Incoming records violate the writer assumption")
     return next((name for name in known if name in text), text[:300])
+
+
+def writings(plain, session, name):
+    """Yields each way to write: its name, what runs it, and what says what it has left there."""
+    is_delta = name.startswith("delta")
+    place = "spark_catalog.default" if is_delta else "ice.db"
+    words = writes.DELTA if is_delta else writes.ICEBERG
+    for kind, made in words.items():
+        table = f"{place}.w{next(_numbers)}"
+        writes.make(plain, table, made)
+        for way, write in writes.ways(is_delta).items():
+
+            def left(table=table):
+                if not is_delta:
+                    plain.sql(f"REFRESH TABLE {table}")
+                files = (
+                    len(plain.table(table).inputFiles()) if is_delta else writes.files(plain, table)
+                )
+                return plain.table(table).collect(), {"files": files}
+
+            yield f"{kind}: {way}", lambda w=write, t=table, m=made: w(session, t, m), left
+
+
+def commands(plain, session, name):
+    """Yields each command that changes or reads a table, the same way."""
+    tables = Tables(plain, name)
+
+    def left():
+        if not tables.is_delta:
+            plain.sql(tables.text("REFRESH TABLE {t}"))
+        rows = plain.sql(tables.text("SELECT id, k, p, v, s FROM {t}")).collect()
+        return rows, {"counts": tables.counts(plain)}
+
+    for command, text in {**COMMANDS, **READS, **REFUSED}.items():
+        if name != "iceberg, bucketed" or command != "overwrite":
+            yield command, lambda text=text: session.sql(tables.text(text)).collect(), left
 
 
 def run(spark, found, policies):
@@ -174,28 +212,23 @@ def run(spark, found, policies):
         plain.conf.set(key, value)
         session.conf.set(key, value)
     plain.conf.set("spark.aqepilot.mode", "off")
-    tables = Tables(plain, found["shape"])
     for point, text in policies.items():
         session.conf.set(f"spark.aqepilot.policy.drawn.{point}", text)
     session.conf.set("spark.aqepilot.policies", "drawn" if policies else "")
     if not policies:
         session.conf.set("spark.aqepilot.mode", "off")
     seen = 0
-    for name, command in {**COMMANDS, **READS, **REFUSED}.items():
-        if found["shape"] == "iceberg, bucketed" and name == "overwrite":
-            continue
+    steps = writings if found["shape"].endswith("writes") else commands
+    for name, act, left in steps(plain, session, found["shape"]):
         one = {**found, "command": name}
         try:
-            answer = session.sql(tables.text(command)).collect()
-            one["answer"] = sorted(map(str, answer))
+            one["answer"] = sorted(map(str, act() or ()))
         except Exception as error:
             one["error"] = error_of(error)
-        if not tables.is_delta:
-            plain.sql(tables.text("REFRESH TABLE {t}"))
-        rows = plain.sql(tables.text("SELECT id, k, p, v, s FROM {t}")).collect()
+        rows, more = left()
         one["rows"] = len(rows)
         one["hash"] = hash(tuple(sorted(map(repr, rows))))
-        one["counts"] = tables.counts(plain)
+        one.update(more)
         decisions = session.sql(
             "SELECT point, reason, fate FROM aqepilot_decisions() ORDER BY decision_id"
         ).collect()

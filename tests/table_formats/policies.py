@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_suites.ways import ADVERSARIAL
 
-from aqepilot import Policy
+from aqepilot import Policy, recipes
 
 _HASH = "pmod(hash(join.type, join.condition, left.tables, right.tables), 2)"
 _SIDE = f"IF({_HASH} = 0, 'LEFT', 'RIGHT')"
@@ -12,7 +12,7 @@ _ALL_IN_TWO = "IF({0}.can_split, transform({0}.bytes_by_partition_id, b -> 2), N
 # The job's own functions, in `turns.py`: other answers each time that they are asked.
 TURNS = (
     *("join_reorder", "join_selection", "shuffle_partitions", "dynamic_join_selection"),
-    *("skew_join", "partition_coalescing", "cost_evaluation"),
+    *("skew_join", "partition_coalescing", "cost_evaluation", "write_distribution"),
 )
 SETS: dict[str, dict[str, str]] = {
     "broadcast": {
@@ -36,5 +36,11 @@ SETS: dict[str, dict[str, str]] = {
         "partition_coalescing": "named_struct('local_read', false, 'target_bytes', 1024L)",
     },
     "adversarial": Policy.from_file(ADVERSARIAL).texts(),
+    "compact files": recipes.get("compact_files").texts(),
+    "spread evenly": {
+        "write_distribution": """named_struct('rebalance', true, 'columns', array(),
+            'target_bytes', 2048L)"""
+    },
+    "by key": {"write_distribution": "named_struct('rebalance', true, 'columns', array('k'))"},
     "by turns": {point: f"python:turns:{point}" for point in TURNS},
 }

@@ -20,7 +20,10 @@ import org.apache.spark.sql.aqepilot.points.join_selection.{KeepSortMerge, Selec
 import org.apache.spark.sql.aqepilot.points.partition_coalescing.StageRule
 import org.apache.spark.sql.aqepilot.points.shuffle_partitions.SetShufflePartitions
 import org.apache.spark.sql.aqepilot.points.skew_join.SplitSkewedJoins
-import org.apache.spark.sql.aqepilot.points.write_distribution.DistributeWrites
+import org.apache.spark.sql.aqepilot.points.write_distribution.{
+  DistributeV2Writes,
+  DistributeWrites
+}
 
 import org.slf4j.LoggerFactory
 
@@ -44,6 +47,7 @@ import io.aqepilot.terms.Need
   *   optimised plan
   *      | planner strategy          JoinIdentity            names each join, keeps the user's hint; plans nothing
   *      |                         SelectJoin              join_selection, by Spark's own strategy
+  *      |                         DistributeV2Writes      write_distribution, for tables of the DataSource V2 interface
   *      v
   *      | after the planner         RequiredDistribution    keeps the user's repartition in mind; changes nothing
   *   physical plan -> stages run -> a stage finishes -> re-plan:
@@ -87,6 +91,9 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
       spark.injectPlannerStrategy(_ => r.strategy(JoinIdentity))
     }
     at(join)(r => spark.injectPlannerStrategy(_ => r.strategy(SelectJoin)))
+    at(WriteDistributionPoint)(r =>
+      spark.injectPlannerStrategy(_ => r.strategy(DistributeV2Writes))
+    )
     if (Health.missing(Need.ofRequiredDistribution).isEmpty)
       at(ShufflePartitionsPoint, skew, coalescing) { r =>
         spark.injectQueryPostPlannerStrategyRule(_ => r.physical(RequiredDistribution))

@@ -25,6 +25,10 @@ object Reason {
     "GUARD_HASH_BUILD_BYTES",
     "a partition's hash table would not fit into the memory that the guard allows a task"
   )
+  val GuardOpenFiles: Reason = Reason(
+    "GUARD_OPEN_FILES",
+    "each task would have rows of any partition, and its writer has a file open in each at once"
+  )
   val GuardPartitions: Reason = Reason(
     "GUARD_PARTITIONS",
     "the answer asks for more partitions or tasks than spark.aqepilot.guard.max_partitions allows"
@@ -146,7 +150,8 @@ object Reason {
     Reason("BUCKETED_TABLE", "the table that is written to has buckets, by which Spark writes")
   val SourceDistribution: Reason = Reason(
     "SOURCE_DISTRIBUTION",
-    "the data source that is written to requires a distribution or an order of the rows, which wins"
+    "the data source that is written to requires a distribution or an order of the rows, which wins; or the write " +
+      "has an option that keeps the rows as they are"
   )
   val AmbiguousPartition: Reason = Reason(
     "AMBIGUOUS_PARTITION",
@@ -155,7 +160,8 @@ object Reason {
   )
   val UnsuitableColumn: Reason = Reason(
     "UNSUITABLE_COLUMN",
-    "a column to distribute rows by is not written, or is none that rows can be distributed by"
+    "a column to distribute rows by is not written, or is none that rows can be distributed by, or the table is " +
+      "partitioned by functions only"
   )
   val EvaluationDeadline: Reason = Reason(
     "EVALUATION_DEADLINE",
@@ -205,6 +211,7 @@ object Reason {
     GuardBroadcastBytes,
     GuardBroadcastRows,
     GuardHashBuildBytes,
+    GuardOpenFiles,
     GuardPartitions,
     WrongLength,
     OneMapper,

@@ -19,7 +19,8 @@ object WriteDistributionPoint extends DecisionPoint {
 
   override val asked: String =
     "when a query is optimised, once for each command that writes files: INSERT, CREATE TABLE AS SELECT, " +
-      "INSERT OVERWRITE DIRECTORY, and DataFrame.write"
+      "INSERT OVERWRITE DIRECTORY, and DataFrame.write; when it is planned, for each write to a table of the " +
+      "DataSource V2 interface that says what it requires of the rows"
 
   val Rebalance = "rebalance"
   val Columns = "columns"
@@ -87,9 +88,15 @@ object WriteDistributionPoint extends DecisionPoint {
             "values may be equal and yet have two directories (0.0 and -0.0), or differ and share one"
         ),
         fact(
+          "transforms",
+          ArrayType(StringType),
+          "functions of columns that a table of the DataSource V2 interface is partitioned by, e.g. days(ts)"
+        ),
+        fact(
           "static_partitions",
           ArrayType(StringType),
-          "partition columns whose value the command gives, as name=value, sorted"
+          "partition columns whose value the command gives, as name=value, sorted; null for a table of the " +
+            "DataSource V2 interface: there they are constant_columns"
         ),
         fact(
           "overwrites_dynamically",
@@ -99,15 +106,27 @@ object WriteDistributionPoint extends DecisionPoint {
         fact("bucket_columns", ArrayType(StringType), "columns of the table's buckets"),
         fact("num_buckets", IntegerType, "buckets of the table; null when it has none"),
         fact(
+          "required_distribution",
+          StringType,
+          "what is said of the distribution already: CLUSTERED or ORDERED = Spark shuffles the rows, as the table " +
+            "requires; AS_IS = the write has the option use-table-distribution-and-ordering = false; null = nothing"
+        ),
+        fact(
           "required_ordering",
           ArrayType(StringType),
-          "what the rows of a task have to be sorted by beside the dynamic columns, as SQL"
+          "what the rows of a task have to be sorted by beside the partition columns, as SQL"
         ),
         fact(
           "max_concurrent_writers",
           IntegerType,
           "spark.sql.maxConcurrentOutputFileWriters: files that a task has open at once; 0 = one, and the " +
-            "rows are sorted by the dynamic columns first"
+            "rows are sorted by the dynamic columns first; null for a table of the DataSource V2 interface"
+        ),
+        fact(
+          "fans_out",
+          BooleanType,
+          "whether a task may have a file open in each partition at once: a partitioned table of the DataSource V2 " +
+            "interface that requires no order of the rows"
         ),
         fact(
           "is_adaptive",

@@ -76,7 +76,7 @@ object WriteLegality {
       guards: Guards
   ): Option[(Reason, String)] =
     ofAnswer(answer).orElse(ofQuery(facts)).orElse(ofWrite(facts)).orElse(ofColumns(answer, facts))
-      .orElse(tooMany(answer, facts, guards))
+      .orElse(openFiles(answer, facts)).orElse(tooMany(answer, facts, guards))
 
   private def ofAnswer(answer: WriteAnswer): Option[(Reason, String)] =
     answer.targetBytes.collect {
@@ -107,9 +107,11 @@ object WriteLegality {
     else if (facts.long("write.num_buckets").isDefined)
       Some((Reason.BucketedTable, s"${facts.long("write.num_buckets").get} buckets"))
     else
-      facts.strings("write.required_ordering").headOption.map { by =>
+      facts.string("write.required_distribution").map { said =>
+        (Reason.SourceDistribution, s"the table or the write says how rows are distributed ($said)")
+      }.orElse(facts.strings("write.required_ordering").headOption.map { by =>
         (Reason.SourceDistribution, s"the rows of each task have to be sorted by $by")
-      }.orElse(facts.strings("write.ambiguous_columns").headOption.map { by =>
+      }).orElse(facts.strings("write.ambiguous_columns").headOption.map { by =>
         (Reason.AmbiguousPartition, s"the partition column $by")
       })
 
@@ -124,7 +126,7 @@ object WriteLegality {
           if (WriteAnswer.column(column, facts.strings("write.columns")).isEmpty) "is not written"
           else "is none that rows can be distributed by"
         (Reason.UnsuitableColumn, s"the column $column $why")
-    }.orElse {
+    }.orElse(ofTransforms(answer, facts)).orElse {
       if (answer.by(facts).nonEmpty || facts.isTrue("input.spreads_evenly")) None
       else
         Some(
@@ -134,6 +136,32 @@ object WriteLegality {
           )
         )
     }
+  }
+
+  /** Spread evenly, rows of each partition would come to each task. */
+  private def ofTransforms(answer: WriteAnswer, facts: FactsRow): Option[(Reason, String)] =
+    facts.strings("write.transforms").headOption
+      .filter(_ => answer.columns.isEmpty && answer.by(facts).isEmpty)
+      .map { by =>
+        (
+          Reason.UnsuitableColumn,
+          s"the table is partitioned by $by, which is no column: name $Columns"
+        )
+      }
+
+  /** By partition columns alone, a task has as many partitions as if the table had Spark distribute the rows. */
+  private def openFiles(answer: WriteAnswer, facts: FactsRow): Option[(Reason, String)] = {
+    val dynamic = facts.strings("write.dynamic_columns")
+    val isOnePartition = facts.strings("write.transforms").isEmpty &&
+      dynamic.diff(facts.strings("write.constant_columns")).isEmpty
+    val by = answer.by(facts)
+    if (!facts.isTrue("write.fans_out") || isOnePartition) None
+    else if (by.nonEmpty && by.diff(dynamic).isEmpty) None
+    else
+      Some((
+        Reason.GuardOpenFiles,
+        "only by partition columns can rows be distributed: a task has a file open in each partition"
+      ))
   }
 
   private def tooMany(

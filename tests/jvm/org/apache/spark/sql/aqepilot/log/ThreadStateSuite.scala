@@ -211,6 +211,7 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
       called.toArray.toSet[Any] === Set(
         "ReorderJoins",
         "DistributeWrites",
+        "DistributeV2Writes",
         "JoinIdentity",
         "SelectJoin",
         "RequiredDistribution",

@@ -1,17 +1,13 @@
 package org.apache.spark.sql.aqepilot.points.write_distribution
 
-import java.util.concurrent.atomic.AtomicLong
-
-import org.apache.spark.sql.aqepilot.log.Subject
-import org.apache.spark.sql.aqepilot.plans.Tables
 import org.apache.spark.sql.aqepilot.rule.PointRule
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, RebalancePartitions}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.datasources.{V1WriteCommand, WriteFiles}
 
-import io.aqepilot.points.write_distribution.{WriteAnswer, WriteDistributionPoint}
-import io.aqepilot.terms.FactsRow
+import io.aqepilot.points.write_distribution.WriteDistributionPoint
 
 /** The decision point `write_distribution`: puts Spark's own `RebalancePartitions` above a query whose rows are
   * written to files, where a policy says so.
@@ -20,6 +16,10 @@ import io.aqepilot.terms.FactsRow
   * columns above what it finds, so above the rebalance. Each write is asked about once: CREATE TABLE AS SELECT runs
   * an insert of its own, and only that is a `V1WriteCommand`. A command that the rule has been at is left alone when
   * the rule comes to it again, as it does where Spark applies a batch twice (`spark.testing`).
+  *
+  * `V2Writes` comes right after, too. A write to a table of the DataSource V2 interface is not known before: only
+  * the write says what it requires, and to make one more may change the table. So this rule keeps the query in mind, and
+  * [[DistributeV2Writes]] decides.
   *
   * What a shuffle may cost in rows: a task of a plain write that is tried again writes all of its rows anew, whatever they
   * are. Above a shuffle, rows of a map task that runs again, as its executor was lost, meet rows that others have
@@ -30,72 +30,55 @@ import io.aqepilot.terms.FactsRow
   */
 object DistributeWrites extends Rule[LogicalPlan] {
 
-  private val point = WriteDistributionPoint
-  private val ids = new AtomicLong()
-
-  /** On a rebalance of ours: the id of the write. */
-  val tag: TreeNodeTag[Long] = TreeNodeTag[Long]("aqepilot.write")
-
   /** On a command that this rule has been at. */
   private val done = TreeNodeTag[Unit]("aqepilot.distributed")
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    PointRule(point, plan, plan.containsPattern(TreePattern.COMMAND))(distributed(_, plan))
+    PointRule(WriteDistributionPoint, plan, plan.containsPattern(TreePattern.COMMAND))(
+      distributed(_, plan)
+    )
 
   /** Several writes are in one plan where one query feeds several inserts (`FROM t INSERT INTO ...`). */
   private def distributed(at: PointRule, plan: LogicalPlan): LogicalPlan = plan match {
     case write: V1WriteCommand =>
       val isPlanned = write.query.isInstanceOf[WriteFiles] || write.getTagValue(done).nonEmpty
-      if (isPlanned) write else decided(at, write)
+      if (isPlanned) write
+      else {
+        write.setTagValue(done, ())
+        Distribution.decided(at, new V1Target(write, at.conf))
+      }
+    case write: V2WriteCommand =>
+      V2Target.keep(write)
+      write
     case other if other.containsPattern(TreePattern.COMMAND) =>
       other.mapChildren(distributed(at, _))
     case other => other
   }
+}
 
-  private def decided(at: PointRule, write: V1WriteCommand): LogicalPlan = {
-    write.setTagValue(done, ())
-    val facts = new WriteFacts(write, at.session, at.executionId)
-    val asked = at.ask()(facts.row)
-    val id = ids.incrementAndGet()
-    val decision = asked.enforced.map { case (_, row) => WriteAnswer.of(row) }
-    val by = decision.filter(_.rebalances).map(_.by(new FactsRow(point.facts, asked.facts)))
-    val plan = by.fold[LogicalPlan](write) { names =>
-      val rebalance =
-        RebalancePartitions(
-          facts.attributes(names),
-          write.query,
-          optAdvisoryPartitionSize = decision.flatMap(_.targetBytes)
-        )
-      rebalance.setTagValue(tag, id)
-      write.withNewChildren(Seq(rebalance))
-    }
-    val isRight =
-      by.forall(names => facts.attributes(names).size == names.size) && isSame(write, plan)
-    val fault =
-      if (isRight) None
-      else Some("the rows would not be the query's, or not distributed as decided")
-    at.recordRewrite(asked, fault) {
-      Subject(
-        s"write $id",
-        s"write-$id",
-        id = Some(WriteFates.WriteId(id)),
-        tables = Some(Tables.described(write.query)),
-        sparkStrategy = Some(WriteFates.Plain),
-        chosen = row => Some(WriteFates.Rebalances(WriteAnswer.of(row).rebalances))
-      )
-    }
-    if (fault.isEmpty) plan else write
+/** The same for tables of the DataSource V2 interface that leave the distribution of rows to Spark.
+  *
+  * Hook: planner strategy, before Spark's own, when the table has made its write. AQE plans the query alone again, not
+  * the write, so each write is asked about once.
+  */
+object DistributeV2Writes extends SparkStrategy {
+
+  /** On a command that has been decided on. */
+  private val done = TreeNodeTag[Unit]("aqepilot.distributed")
+
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case write: V2WriteCommand =>
+      PointRule(WriteDistributionPoint, Seq.empty[SparkPlan], write.getTagValue(done).isEmpty) {
+        decided(_, write)
+      }
+    case _ => Nil
   }
 
-  private def isSame(write: V1WriteCommand, plan: LogicalPlan): Boolean = (plan eq write) || {
-    plan match {
-      case now: V1WriteCommand =>
-        val isAbove = now.query match {
-          case r: RebalancePartitions => r.missingInput.isEmpty && (r.child eq write.query)
-          case _                      => false
-        }
-        isAbove && now.resolved && now.query.output == write.query.output
-      case _ => false
+  private def decided(at: PointRule, write: V2WriteCommand): Seq[SparkPlan] =
+    V2Target.of(write, at.conf).map(Distribution.decided(at, _)) match {
+      case Some(plan) if plan ne write =>
+        plan.setTagValue(done, ())
+        Seq(planLater(plan))
+      case _ => Nil
     }
-  }
 }

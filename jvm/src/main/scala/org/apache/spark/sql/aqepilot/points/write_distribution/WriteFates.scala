@@ -37,7 +37,7 @@ object WriteFates extends FateReader {
   private def rebalance(plan: SparkPlan): Option[(Long, String)] = plan match {
     case _: Exchange | _: ShuffleQueryStageExec =>
       plan.logicalLink.collect { case r: RebalancePartitions => r }.flatMap { r =>
-        r.getTagValue(DistributeWrites.tag).map(_ -> strategy(r))
+        r.getTagValue(Distribution.tag).map(_ -> strategy(r))
       }
     case _ => None
   }
