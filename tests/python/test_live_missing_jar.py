@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import tiers
@@ -27,7 +29,6 @@ CONF = {
         [
             ["--jars", "missing.jar"],
             ["--jars", "file:///missing.jar"],
-            ["--jars", "local:///missing.jar"],
             ["--driver-class-path", "/missing.jar"],
         ]
     ),
@@ -42,11 +43,13 @@ def test_a_jar_missing_on_the_drivers_disk_leaves_plain_spark(
     assert "Cannot use io.aqepilot.AqePilotExtension" in done.stderr
 
 
-def test_a_jar_missing_on_another_file_system_fails_the_submission(spark_submit: Submit) -> None:
-    """`spark-submit` downloads it before there is a driver, whatever it is a jar of."""
-    done = spark_submit(
-        JOB, ["--jars", "viewfs://test/jars/missing.jar"], conf=CONF, extension=False
-    )
+@pytest.mark.parametrize("uri", ["viewfs://test/jars/missing.jar", "local:///missing.jar"])
+def test_a_missing_jar_that_spark_fetches_unseen_fails_the_job(
+    spark_submit: Submit, uri: str
+) -> None:
+    """`spark-submit` downloads it, or an executor takes it, whatever it is a jar of."""
+    done = spark_submit(JOB, ["--jars", uri], conf=CONF, extension=False)
     assert done.returncode != 0
     assert "rows" not in done.stdout
-    assert "FileNotFoundException" in done.stderr
+    assert "missing.jar" in done.stderr
+    assert re.search("FileNotFoundException|NoSuchFileException|does not exist", done.stderr)

@@ -89,8 +89,8 @@ class Cluster:
     def environment(self, **more: str) -> dict[str, str]:
         """Returns what a machine that submits to it has, and nothing of the sources' tree."""
         conf = str(self.folder / "conf")
-        own = submitting.environment(HADOOP_CONF_DIR=conf, SPARK_CONF_DIR=conf, **more)
-        return {key: value for key, value in own.items() if key != "PYTHONPATH"}
+        own = submitting.environment(HADOOP_CONF_DIR=conf, SPARK_CONF_DIR=conf)
+        return {key: value for key, value in own.items() if key != "PYTHONPATH"} | more
 
     def aqepilot(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Runs our command line where jobs are submitted."""

@@ -20,7 +20,7 @@ spark.range(1000).selectExpr("id AS k", "id * 2 AS w").createOrReplaceTempView("
 def run():
     joined = spark.sql("SELECT a.k, b.w + a.v AS v FROM a JOIN b ON a.k = b.k")
     rows = sorted(map(list, joined.collect()))
-    plan = joined._jdf.queryExecution().executedPlan().toString()
+    plan = joined._jdf.queryExecution().executedPlan().toString().split("== Initial Plan ==")[0]
     names = ("SortMergeJoin", "ShuffledHashJoin", "BroadcastHashJoin")
     return {
         "rows": [len(rows), zlib.crc32(str(rows).encode())],
@@ -48,7 +48,7 @@ found = {
 
 def write():
     partial = folder / f"{attempt}.part"
-    partial.write_text(json.dumps(found), encoding="utf-8")
+    partial.write_text(json.dumps(found, default=str), encoding="utf-8")
     partial.rename(folder / f"{attempt}.json")
 
 
@@ -58,7 +58,7 @@ if asked.get("dies") and attempt == "1":
     time.sleep(60)
 if "until" in asked:  # something that the status is to say
     deadline = time.monotonic() + 120
-    while asked["until"] not in json.dumps(asked_of("SELECT * FROM aqepilot_status()")):
+    while asked["until"] not in str(asked_of("SELECT * FROM aqepilot_status()")):
         assert time.monotonic() < deadline, asked
         time.sleep(1)
     found["later"] = run()
