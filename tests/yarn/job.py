@@ -42,7 +42,6 @@ found = {
     "status": asked_of("SELECT kind, name, value, detail FROM aqepilot_status()"),
     "application": spark.sparkContext.applicationId,
     "container": os.environ.get("CONTAINER_ID"),
-    "path": sys.path,
 }
 
 
