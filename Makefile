@@ -52,7 +52,7 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-all test-classes test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats smoke jar-matrix vendor-forks hostile demo bench lint lint-python lint-scala format docs site catalog clean
+.PHONY: help check env jars wheel install test test-all test-classes test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix vendor-forks hostile demo bench lint lint-python lint-scala format docs site catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -214,6 +214,15 @@ table-formats: $(if $(filter file,$(origin SPARK)),$(FORMATS_ON:%=table-formats-
 table-formats-%: $$(call jar_of,$$*) .envs/spark-$$(call newest_of,$$*)/.ready
 	$(if $(filter $*,$(FORMATS_ON)),,$(error Maven has no Delta Lake and no Iceberg for Spark $*: use SPARK= one of $(FORMATS_ON)))
 	$(call with_spark,$(call newest_of,$*)) PYTHONPATH=python:tests:tests/python python -m table_formats --jars "$(foreach jar,$(call formats_of,$*),$(call format_jar,$(jar)))" $(ARGS)
+
+# Of Hadoop, the version that this Spark has the client of.
+YARN      := tests/yarn/releases.csv
+hadoop_of  = $(shell awk -F, '$$1=="$(1)" {print "org.apache.hadoop:hadoop-client-minicluster:" $$2 " " $$3}' $(YARN))
+WRONG_JAR  = $(call jar_of,$(if $(filter 4.3,$(MINOR)),4.2,4.3))
+
+yarn: $(ONE_SPARK) $$(WRONG_JAR) ## jobs submitted to a real YARN of one node on this machine; ARGS="--only cluster_mode"
+	$(if $(call hadoop_of,$(MINOR)),,$(error $(YARN) has no line for Spark $(MINOR)))
+	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/python python -m yarn --jars "$(foreach jar,$(call hadoop_of,$(MINOR)),$$($(call maven,$(jar))))" --wrong-jar $(WRONG_JAR) $(ARGS)
 
 jar_of = python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(1)" && $$5!="jvm")-$(VERSION).jar
 .PRECIOUS: target/spark-suites/%/classpath.txt

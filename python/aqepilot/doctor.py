@@ -24,6 +24,8 @@ from aqepilot.probe import Finding
 _MODES = ("off", "shadow", "enforce")
 # What of a job's settings a file system needs to be reached.
 _OF_FILE_SYSTEMS = ("spark.hadoop.", "spark.jars", "spark.kerberos.", "spark.driver.extraClassPath")
+# Of a driver's log: on YARN, what it says while it stops would hide what it stopped for.
+_TELLS_NOTHING = re.compile(r"\tat |\S+ \S+ (INFO|DEBUG|TRACE) ")
 _SHORT = {"--jars": "spark.jars", "--packages": "spark.jars.packages"}
 
 
@@ -61,7 +63,7 @@ def submit_probe(submit_words: Sequence[str] = (), answer_in: str | None = None)
             return facts
     if answer and (told := _answered(answer, submit_words)) is not None:
         return dict(told["facts"])
-    lines = [line for line in done.stderr.splitlines() if line and not line.startswith("\tat ")]
+    lines = [line for line in done.stderr.splitlines() if line and not _TELLS_NOTHING.match(line)]
     said = "\n".join(f"  {line}" for line in lines[-15:])
     hint = (
         " In cluster mode the driver's output stays on the cluster: name a folder that it and this "

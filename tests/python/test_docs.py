@@ -162,6 +162,7 @@ OTHER_PROGRAMS = {
     "spark-suites": "tests/spark_suites/__main__.py",
     "table-formats": "tests/table_formats/__main__.py",
     "vendor-forks": "tests/vendor_forks/__main__.py",
+    "yarn": "tests/yarn/__main__.py",
 }
 
 

@@ -152,3 +152,15 @@ def test_an_answer_is_read_with_the_settings_of_the_job(tmp_path):
         "spark.jars": "a.jar",
         "spark.hadoop.fs.b.impl": "two",
     }
+
+
+def test_what_a_driver_says_while_it_stops_does_not_hide_why(tmp_path, monkeypatch):
+    script = tmp_path / "bin" / "spark-submit"
+    script.parent.mkdir()
+    stops = "26/11/25 23:38:26 INFO SparkContext: stopping\n" * 20
+    said = f"java.io.FileNotFoundException: File file:/a.jar does not exist\n{stops}"
+    script.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{said}END\nexit 1\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    with pytest.raises(AqePilotError, match=r"a\.jar does not exist"):
+        doctor.run(["--master", "yarn"])

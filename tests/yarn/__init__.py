@@ -1,0 +1,1 @@
+"""`make yarn`: jobs submitted to Hadoop's own MiniYARNCluster on this machine."""
