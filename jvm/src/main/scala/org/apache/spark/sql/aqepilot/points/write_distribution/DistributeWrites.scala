@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot.points.write_distribution
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
+import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.datasources.{V1WriteCommand, WriteFiles}
 
@@ -30,9 +30,6 @@ import io.aqepilot.points.write_distribution.WriteDistributionPoint
   */
 object DistributeWrites extends Rule[LogicalPlan] {
 
-  /** On a command that this rule has been at. */
-  private val done = TreeNodeTag[Unit]("aqepilot.distributed")
-
   override def apply(plan: LogicalPlan): LogicalPlan =
     PointRule(WriteDistributionPoint, plan, plan.containsPattern(TreePattern.COMMAND))(
       distributed(_, plan)
@@ -41,10 +38,11 @@ object DistributeWrites extends Rule[LogicalPlan] {
   /** Several writes are in one plan where one query feeds several inserts (`FROM t INSERT INTO ...`). */
   private def distributed(at: PointRule, plan: LogicalPlan): LogicalPlan = plan match {
     case write: V1WriteCommand =>
-      val isPlanned = write.query.isInstanceOf[WriteFiles] || write.getTagValue(done).nonEmpty
+      val isPlanned =
+        write.query.isInstanceOf[WriteFiles] || write.getTagValue(Distribution.done).nonEmpty
       if (isPlanned) write
       else {
-        write.setTagValue(done, ())
+        write.setTagValue(Distribution.done, ())
         Distribution.decided(at, new V1Target(write, at.conf))
       }
     case write: V2WriteCommand =>
@@ -63,12 +61,13 @@ object DistributeWrites extends Rule[LogicalPlan] {
   */
 object DistributeV2Writes extends SparkStrategy {
 
-  /** On a command that has been decided on. */
-  private val done = TreeNodeTag[Unit]("aqepilot.distributed")
-
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case write: V2WriteCommand =>
-      PointRule(WriteDistributionPoint, Seq.empty[SparkPlan], write.getTagValue(done).isEmpty) {
+      PointRule(
+        WriteDistributionPoint,
+        Seq.empty[SparkPlan],
+        write.getTagValue(Distribution.done).isEmpty
+      ) {
         decided(_, write)
       }
     case _ => Nil
@@ -77,7 +76,7 @@ object DistributeV2Writes extends SparkStrategy {
   private def decided(at: PointRule, write: V2WriteCommand): Seq[SparkPlan] =
     V2Target.of(write, at.conf).map(Distribution.decided(at, _)) match {
       case Some(plan) if plan ne write =>
-        plan.setTagValue(done, ())
+        plan.setTagValue(Distribution.done, ())
         Seq(planLater(plan))
       case _ => Nil
     }

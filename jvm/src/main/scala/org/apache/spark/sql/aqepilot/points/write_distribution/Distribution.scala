@@ -19,6 +19,9 @@ private[write_distribution] object Distribution {
   /** On a rebalance of ours: the id of the write. */
   val tag: TreeNodeTag[Long] = TreeNodeTag[Long]("aqepilot.write")
 
+  /** On a command that has been decided on. */
+  val done: TreeNodeTag[Unit] = TreeNodeTag[Unit]("aqepilot.distributed")
+
   /** The command, or one that has the rows rebalanced. */
   def decided(at: PointRule, write: WriteTarget): LogicalPlan = {
     val facts = new WriteFacts(write, at.session, at.executionId)
