@@ -23,6 +23,7 @@ from bench.figures import Spread, ratios, spread  # noqa: E402
 from bench.shapes import SHAPES, running  # noqa: E402
 
 NAMES = list(dict.fromkeys([*runs.ASKS, *sizes.KINDS, *CASES, *SHAPES]))
+SIZES = list(dict.fromkeys(str(case.size) for case in sizes.CASES))
 PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 # Those behind `experiments` take long, or write into this folder.
 PARTS = (
@@ -236,10 +237,10 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--sizes",
-        type=lambda given: [int(size) for size in given.split(",")],
+        type=_words,
         default=[],
         metavar="NUMBERS",
-        help="of joins and of partitions, these only",
+        help=f"of joins and of partitions, some of {', '.join(SIZES)}",
     )
     parser.add_argument(
         "--queries", type=_words, default=[], metavar="NAMES", help="of their queries, these only"
@@ -255,6 +256,9 @@ def _options() -> argparse.Namespace:
         parser.error(
             f"nothing to measure {', '.join(sorted(unknown))} by; there are {', '.join(NAMES)}"
         )
+    unknown = set(options.sizes) - set(SIZES)
+    if unknown:
+        parser.error(f"no size {', '.join(sorted(unknown))}; there are {', '.join(SIZES)}")
     if options.queries:
         measured = [name for name in CASES if name in (options.only or CASES)]
         known = dict.fromkeys(query for name in measured for query in CASES[name].queries())

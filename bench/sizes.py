@@ -118,7 +118,7 @@ def measure(rounds: int, warm_up: int, only: Sequence[str], sizes: Sequence[int]
         sizes: Some of `JOINS` and `PARTITIONS`; none of those for all.
     """
     kinds = set(only) & set(KINDS) or set(KINDS)
-    cases = [c for c in CASES if c.of in kinds and c.size in (sizes or [c.size])]
+    cases = [c for c in CASES if c.of in kinds and (not sizes or str(c.size) in sizes)]
     texts = dict[str, str]()
     for name in parity.SPARKS_OWN:
         texts |= recipes.get(name, spark=pyspark.__version__).texts()
