@@ -57,10 +57,10 @@ FAILING = "CASE WHEN side.is_left THEN CAST(1 / (side.row_count - side.row_count
 
 @pytest.fixture(scope="module")
 def log_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written_log(tmp_path_factory.mktemp("replay"), "tpch")
+    return written_log(tmp_path_factory.mktemp("replay"), "tpch", timeout_s=500)
 
 
-def written_log(folder: Path, workload: str) -> Path:
+def written_log(folder: Path, workload: str, timeout_s: float) -> Path:
     """TPC-H or TPC-DS, with SQL in shadow and Python functions in force at every point."""
     (folder / "functions.py").write_text(python_policies.SOURCE, encoding="utf-8")
     (folder / "events").mkdir()
@@ -87,7 +87,7 @@ def written_log(folder: Path, workload: str) -> Path:
         },
         job_words=[HERE, workload],
         memory="2g",
-        timeout_s=3000,
+        timeout_s=timeout_s,
     )
     assert run.returncode == 0, run.stderr[-5000:]
     assert "failed" not in run.stdout, run.stdout
@@ -120,7 +120,7 @@ def test_the_policies_in_force_give_every_recorded_decision_of_tpcds(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "2")
-    events = written_log(tmp_path, "tpcds")
+    events = written_log(tmp_path, "tpcds", timeout_s=3000)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert_no_difference(read_log(spark, events))
 
