@@ -58,6 +58,7 @@ def _spark_context(
         submitting.SETTINGS
         | submitting.QUICK
         | plans.METADATA_IN_FULL
+        | tiers.CODE
         | {
             "spark.driver.memory": "2g",
             "spark.jars": str(spark_jar),
@@ -74,6 +75,9 @@ def _spark_context(
     for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    # py4j would look for it in all jars each time that PySpark says the name.
+    jvm: Any = session._jvm
+    jvm.functions, jvm.PythonUtils = jvm.functions, jvm.PythonUtils
     yield session
     session.stop()
 

@@ -65,9 +65,15 @@ def _free_ports(n: int) -> list[int]:
 
 @contextmanager
 def running(
-    folder: Path, conf: Mapping[str, str], timeout_s: float = 180, memory: str = "1g"
+    folder: Path,
+    conf: Mapping[str, str],
+    timeout_s: float = 180,
+    memory: str = "1g",
+    quick: bool = True,
 ) -> Iterator[Server]:
     """Starts a server and ends it.
+
+    ``memory`` and ``quick`` are as for `submitting.prepared`.
 
     Raises:
         RuntimeError: It ended, or does not answer in time; with the end of its log.
@@ -84,6 +90,7 @@ def running(
         conf=own | conf,
         job_words=["--hiveconf", f"hive.server2.thrift.port={thrift}"],
         memory=memory,
+        quick=quick,
     )
     words = ["spark-internal" if word == str(folder / "job.py") else word for word in command]
     log = folder / "server.log"

@@ -67,11 +67,12 @@ CONF = {
     "spark.connect.ui.retainedSessions": "10",
     "spark.connect.ui.retainedStatements": "10",
 }
-# Each session's own policy, and a query of its own text.
+# Each session's own policy, and queries of texts of their own: Spark compiles code for another
+# literal, and for another name none.
 POLICY = ("few", "shuffle_partitions", "{n} % 5 + 2")
 QUERY = (
-    "SELECT count(*), sum(a.id) FROM range(200) a JOIN range(100) b ON a.id = b.id "
-    "WHERE a.id <> {n}"
+    "SELECT count(*) AS count{n}, sum(a.id) FROM range(200) a JOIN range(100) b ON a.id = b.id "
+    "WHERE a.id <> {n} % 10"
 )
 
 
@@ -250,7 +251,8 @@ def serving(
         yield driver.pid, driver.session, driver.again
         return
     opened = connect_session if by == "connect" else jdbc_sessions()
-    with servers.running(folder, conf, memory="2g") as server:
+    # It runs long enough for the JVM to compile what is slow to compile.
+    with servers.running(folder, conf, memory="2g", quick=False) as server:
         yield server.pid, lambda: opened(server), lambda: None
 
 

@@ -21,6 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyspark
 from rich.console import Console
 from rich.markup import escape
@@ -303,8 +304,7 @@ def _waited(seconds: Mapping[str, Sequence[float]]) -> list[str]:
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+    return float(np.quantile(values, share)) if values else 0.0
 
 
 def _times(seconds: Mapping[str, Sequence[float]]) -> Table:

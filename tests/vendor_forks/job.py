@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import plans
 import skewed
 
-SETTINGS = {
+SETTINGS = plans.INTERPRETED | {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.default.parallelism": "2",
     "spark.buffer.pageSize": "256k",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.planChangeValidation": "false",
     "spark.shuffle.file.buffer": "4k",
     "spark.sql.parquet.columnarReaderBatchSize": "512",

@@ -101,15 +101,20 @@ def collect(
         return Collected(0, there, len(running), 0, 0)
     batch = f"batch={datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}"
     log = of_files(spark, wanted)
-    for name, of_time in _TIME_OF.items():
-        date = functions.expr(f"to_date({of_time})").alias("date")
-        rows = getattr(log, name).select("*", date)
-        rows.write.partitionBy("date").parquet(f"{to}/{name}/{batch}")
-    # Local rows: the sizes are those of the listing, also where a log has grown since.
-    listed = spark.createDataFrame(list(sizes.items()), "log string, bytes bigint")
-    applications = log.applications.join(functions.broadcast(listed), "log").coalesce(1)
-    target = f"{to}/applications/{batch}"
-    applications.write.option("maxRecordsPerFile", 0).parquet(target)
+    # All the others join it, and would read the whole logs for it once more each.
+    log.applications.persist()
+    try:
+        for name, of_time in _TIME_OF.items():
+            date = functions.expr(f"to_date({of_time})").alias("date")
+            rows = getattr(log, name).select("*", date)
+            rows.write.partitionBy("date").parquet(f"{to}/{name}/{batch}")
+        # Local rows: the sizes are those of the listing, also where a log has grown since.
+        listed = spark.createDataFrame(list(sizes.items()), "log string, bytes bigint")
+        applications = log.applications.join(functions.broadcast(listed), "log").coalesce(1)
+        target = f"{to}/applications/{batch}"
+        applications.write.option("maxRecordsPerFile", 0).parquet(target)
+    finally:
+        log.applications.unpersist()
     lines, unreadable, nothing = (
         spark.read.parquet(target)
         .selectExpr(

@@ -11,19 +11,27 @@ final private[aqepilot] class BySettings[T] {
 
   private val known = Recent.map[Map[String, String], T](100)
 
+  // A query asks for the same settings' again and again: to compare them is enough, without their hash.
+  @volatile private var last: Option[(Map[String, String], T)] = None
+
   /** @param read
     *   is given settings that nobody changes meanwhile
     */
-  def of(conf: SQLConf)(read: SQLConf => T): T = {
-    val found = known.get(conf.settings)
-    if (found != null) found
-    else {
+  def of(conf: SQLConf)(read: SQLConf => T): T = last match {
+    case Some((settings, value)) if conf.settings == settings => value
+    case _                                                    =>
       val settings = conf.settings.synchronized(new HashMap[String, String](conf.settings))
-      val fixed = new SQLConf
-      fixed.settings.putAll(settings)
-      val made = read(fixed)
-      known.put(settings, made)
-      made
-    }
+      val found = known.get(settings)
+      val value =
+        if (found != null) found
+        else {
+          val fixed = new SQLConf
+          fixed.settings.putAll(settings)
+          val made = read(fixed)
+          known.put(settings, made)
+          made
+        }
+      last = Some((settings, value))
+      value
   }
 }

@@ -50,21 +50,18 @@ final private[aqepilot] class KeptOfJoin[T] {
   }
 }
 
-/** A leaf for a person.
-  *
-  * @param table
-  *   None for what is no table
-  */
-final private[aqepilot] case class LeafName(table: Option[String], node: String) {
-  def word: String = table.getOrElse(node)
-}
+/** A leaf for a person: its table's name, or the node's for what is no table. */
+final private[aqepilot] case class LeafName(word: String, isTable: Boolean)
 
 private[aqepilot] object Beneath {
 
   object leaves extends Beneath[Seq[LeafName]](_.leaves) {
     override protected def whole(plan: LogicalPlan, parts: Seq[Seq[LeafName]]): Seq[LeafName] =
-      if (parts.isEmpty) Vector(LeafName(Tables.name(plan), plan.nodeName))
-      else parts.reduceLeft(_ ++ _)
+      if (parts.nonEmpty) parts.reduceLeft(_ ++ _)
+      else Vector(Tables.name(plan).fold(LeafName(plan.nodeName, isTable = false))(LeafName(
+        _,
+        isTable = true
+      )))
   }
 
   /** The conditions of filters, as SQL, in plan order. */

@@ -120,7 +120,8 @@ object JoinSide {
 /** Names of the tables, or of the files' folders, that a plan reads. */
 object Tables {
 
-  def of(plan: LogicalPlan): Seq[String] = Beneath.leaves(plan).flatMap(_.table).distinct
+  def of(plan: LogicalPlan): Seq[String] =
+    Beneath.leaves(plan).filter(_.isTable).map(_.word).distinct
 
   /** The same for a person, with a word for what has no name, such as `Range`. */
   def described(plan: LogicalPlan): String =
