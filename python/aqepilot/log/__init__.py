@@ -61,16 +61,22 @@ def read_log(spark: SparkSession, path: str | Path | Iterable[str | Path]) -> Lo
     return read[0] if len(read) == 1 else tables.together(read)
 
 
-def of_files(spark: SparkSession, found: Sequence[LogFile]) -> Log:
-    """Reads the logs that are made up of these files."""
+def of_files(spark: SparkSession, found: Sequence[LogFile], told: DataFrame | None = None) -> Log:
+    """Reads the logs that are made up of these files.
+
+    Args:
+        spark: The session.
+        found: The files.
+        told: What `applications.told` gives of them, where that is at hand.
+    """
     from aqepilot.log import applications, decisions, queries, stages
 
-    of = applications.applications(spark, found)
+    told = applications.told(spark, found) if told is None else told
     return Log(
-        applications=of,
-        decisions=decisions.decisions(spark, found, of),
-        queries=queries.queries(spark, found, of),
-        stages=stages.stages(spark, found, of),
-        policies=decisions.policies(spark, found, of),
-        experiments=decisions.experiments(spark, found, of),
+        applications=applications.applications(spark, found),
+        decisions=decisions.decisions(spark, found, told),
+        queries=queries.queries(spark, found, told),
+        stages=stages.stages(spark, found, told),
+        policies=decisions.policies(spark, found, told),
+        experiments=decisions.experiments(spark, found, told),
     )

@@ -16,16 +16,46 @@ _APPLICATION = (
     "`App Attempt ID` string, `Timestamp` bigint, `Executor ID` string, "
     "`Executor Info` struct<`Total Cores`: int>"
 )
+_STARTED = "SparkListenerApplicationStart"
+_EXECUTOR = ("SparkListenerExecutorAdded", "SparkListenerExecutorRemoved")
+_HEADS = {
+    "app_id": "e.`App ID`",
+    "app_attempt_id": "e.`App Attempt ID`",
+    "app_name": "e.`App Name`",
+    "user": "e.`User`",
+    "spark_version": "e.`Spark Version`",
+    "started": events.when("ApplicationStart", "e.Timestamp"),
+    "ended": events.when("ApplicationEnd", "e.Timestamp"),
+    "problem": "problem",
+}
 # A mark of the order of bytes, which Hadoop takes off a text.
 _MARK_BYTES = 3
 
 
 def applications(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
     """One row per log, with how much of it could be read."""
+    return events.shaped(_of_logs(_with_problems(_counted(spark, of), of)), columns.APPLICATIONS)
+
+
+def told(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
+    """`log`, `app_id`, `app_attempt_id` and `executors`, of the few lines that tell them."""
+    counted = _counted(spark, of, [f'{events.BEGIN}{name}"' for name in (_STARTED, *_EXECUTOR)])
+    found = counted.withColumn("log", files.log_column(events.expr("file")))
+    return _of_logs(found).select("log", "app_id", "app_attempt_id", "executors")
+
+
+def _counted(spark: SparkSession, of: Sequence[LogFile], prefixes: Sequence[str] = ()) -> DataFrame:
+    """What lines say of applications and executors, and how many lines say the same.
+
+    Args:
+        spark: The session.
+        of: Files of event logs.
+        prefixes: As for `files.lines`.
+    """
     from pyspark.sql import functions
 
     lines = (
-        files.lines(spark, of, ())
+        files.lines(spark, of, prefixes)
         .select(
             "file",
             "problem",
@@ -36,17 +66,7 @@ def applications(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
         .withColumn("event", events.expr("e.Event"))
     )
     unreadable = f"begin != '{events.BEGIN}' OR e._corrupt IS NOT NULL OR e.Event IS NULL"
-    is_executor = "event IN ('SparkListenerExecutorAdded', 'SparkListenerExecutorRemoved')"
-    heads = {
-        "app_id": "e.`App ID`",
-        "app_attempt_id": "e.`App Attempt ID`",
-        "app_name": "e.`App Name`",
-        "user": "e.`User`",
-        "spark_version": "e.`Spark Version`",
-        "started": events.when("ApplicationStart", "e.Timestamp"),
-        "ended": events.when("ApplicationEnd", "e.Timestamp"),
-        "problem": "problem",
-    }
+    is_executor = f"event IN {_EXECUTOR}"
     executor = {
         "id": f"CASE WHEN {is_executor} THEN e.`Executor ID` END",
         "cores": "e.`Executor Info`.`Total Cores`",
@@ -55,16 +75,20 @@ def applications(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
     }
     # Nearly all lines have none of these: they are counted without being sorted.
     counted = events.aggregated(
-        lines.groupBy("file", *(events.expr(v).alias(n) for n, v in (heads | executor).items())),
+        lines.groupBy("file", *(events.expr(v).alias(n) for n, v in (_HEADS | executor).items())),
         {
             "lines": "count_if(problem IS NULL)",
             "unreadable_lines": f"count_if(problem IS NULL AND ({unreadable}))",
             "read_bytes": "sum(bytes)",
         },
     )
-    counted = _with_problems(counted.withColumn("file", files.uri_column(events.expr("file"))), of)
+    return counted.withColumn("file", files.uri_column(events.expr("file")))
+
+
+def _of_logs(counted: DataFrame) -> DataFrame:
+    """One row per log out of what was `_counted`, which has a column `log` more."""
     counts = {name: f"sum({name})" for name in ("lines", "unreadable_lines")}
-    last = {name: f"max({name})" for name in heads}
+    last = {name: f"max({name})" for name in _HEADS}
     by_executor = events.aggregated(
         counted.groupBy("log", "id"),
         {
@@ -75,7 +99,7 @@ def applications(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
             **counts,
         },
     )
-    found = events.aggregated(
+    return events.aggregated(
         by_executor.groupBy("log"),
         {
             **last,
@@ -87,7 +111,6 @@ def applications(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
             **counts,
         },
     )
-    return events.shaped(found, columns.APPLICATIONS)
 
 
 def _with_problems(counted: DataFrame, of: Sequence[LogFile]) -> DataFrame:
@@ -130,9 +153,9 @@ def _with_problems(counted: DataFrame, of: Sequence[LogFile]) -> DataFrame:
     )
 
 
-def with_application(frame: DataFrame, applications: DataFrame, *more: str) -> DataFrame:
-    """Adds what is known of its application to each row of a frame with a column `log`."""
+def with_application(frame: DataFrame, told: DataFrame, *more: str) -> DataFrame:
+    """Adds what is `told` of its application to each row of a frame with a column `log`."""
     from pyspark.sql import functions
 
-    known = applications.select("log", "app_id", "app_attempt_id", *more)
+    known = told.select("log", "app_id", "app_attempt_id", *more)
     return frame.join(functions.broadcast(known), "log", "left")

@@ -46,7 +46,7 @@ _SAID = """inline(concat(
       executionId AS claimed_by, fingerprint AS claimed_fingerprint))))"""
 
 
-def decisions(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame) -> DataFrame:
+def decisions(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> DataFrame:
     """One row per decision, with its facts and what the query's closing event says of it."""
     from pyspark.sql import functions
 
@@ -73,20 +73,20 @@ def decisions(spark: SparkSession, of: Sequence[LogFile], applications: DataFram
             "fingerprint": functions.coalesce("fingerprint", _CLAIMED[1]),
         }
     )
-    return events.shaped(with_application(joined, applications), columns.DECISIONS)
+    return events.shaped(with_application(joined, told), columns.DECISIONS)
 
 
-def policies(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame) -> DataFrame:
+def policies(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> DataFrame:
     """One row per text of a policy that was read, at one point of one session."""
     read = events.read(spark, of, {f"{OURS}PolicyLoaded": _schema(_POLICY)})
-    loaded = with_application(_named(read, _POLICY), applications)
+    loaded = with_application(_named(read, _POLICY), told)
     return events.shaped(loaded, columns.POLICIES)
 
 
-def experiments(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame) -> DataFrame:
+def experiments(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> DataFrame:
     """One row for each time that a unit got its arm, was exposed, or was stopped."""
     read = events.read(spark, of, {f"{OURS}Experiment": _schema(_EXPERIMENT)})
-    told = with_application(_named(read, _EXPERIMENT), applications)
+    told = with_application(_named(read, _EXPERIMENT), told)
     return events.shaped(told, columns.EXPERIMENTS)
 
 

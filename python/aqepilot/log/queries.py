@@ -37,7 +37,7 @@ _JOINS = f"""
 """
 
 
-def queries(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame) -> DataFrame:
+def queries(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> DataFrame:
     """One row per query that the log has the start or the end of."""
     from pyspark.sql import functions
 
@@ -76,7 +76,7 @@ def queries(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame)
             "max_task_ms / greatest(median_task_ms, 1) END)",
         },
     )
-    joined = with_application(figures, applications, "executors").join(
+    joined = with_application(figures, told, "executors").join(
         of_stages, ["log", "execution_id"], "left"
     )
     nothing: dict[str, bool | float | int | str] = dict.fromkeys(
@@ -98,7 +98,7 @@ def queries(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame)
 
 
 _CORE_MS = """
-    CASE WHEN end_ms - start_ms IS NOT NULL THEN aggregate(executors, 0L, (sum, e) -> sum + e.cores
-    * greatest(0L, least(end_ms, coalesce(unix_millis(e.removed), end_ms))
+    CASE WHEN end_ms - start_ms IS NOT NULL THEN aggregate(coalesce(executors, array()), 0L,
+    (sum, e) -> sum + e.cores * greatest(0L, least(end_ms, coalesce(unix_millis(e.removed), end_ms))
     - greatest(start_ms, unix_millis(e.added)))) END
 """

@@ -55,9 +55,9 @@ _SUMS = {
 ADDED = ("tasks", "failed_tasks", "killed_tasks", "slot_ms", *_SUMS)
 
 
-def stages(spark: SparkSession, of: Sequence[LogFile], applications: DataFrame) -> DataFrame:
+def stages(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> DataFrame:
     """One row per attempt of a stage."""
-    return events.shaped(with_application(figures(spark, of), applications), columns.STAGES)
+    return events.shaped(with_application(figures(spark, of), told), columns.STAGES)
 
 
 def figures(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:

@@ -79,7 +79,7 @@ def collect(
     """
     from pyspark.sql import functions
 
-    from aqepilot.log import of_files
+    from aqepilot.log import applications, of_files
 
     found: dict[str, list[LogFile]] = {}
     _, listed_logs = parted(files.find(spark, [path] if isinstance(path, (str, Path)) else path))
@@ -100,21 +100,21 @@ def collect(
     if not wanted:
         return Collected(0, there, len(running), 0, 0)
     batch = f"batch={datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}"
-    log = of_files(spark, wanted)
-    # All the others join it, and would read the whole logs for it once more each.
-    log.applications.persist()
+    # Each table is joined with it, and would read the logs for it once more.
+    told = applications.told(spark, wanted).persist()
     try:
+        log = of_files(spark, wanted, told)
         for name, of_time in _TIME_OF.items():
             date = functions.expr(f"to_date({of_time})").alias("date")
             rows = getattr(log, name).select("*", date)
             rows.write.partitionBy("date").parquet(f"{to}/{name}/{batch}")
         # Local rows: the sizes are those of the listing, also where a log has grown since.
         listed = spark.createDataFrame(list(sizes.items()), "log string, bytes bigint")
-        applications = log.applications.join(functions.broadcast(listed), "log").coalesce(1)
+        counted = log.applications.join(functions.broadcast(listed), "log").coalesce(1)
         target = f"{to}/applications/{batch}"
-        applications.write.option("maxRecordsPerFile", 0).parquet(target)
+        counted.write.option("maxRecordsPerFile", 0).parquet(target)
     finally:
-        log.applications.unpersist()
+        told.unpersist()
     lines, unreadable, nothing = (
         spark.read.parquet(target)
         .selectExpr(
