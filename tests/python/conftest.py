@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 import aqepilot
@@ -24,12 +25,14 @@ import submitting
 import tiers
 import tpch as tpch_data
 from aqepilot import conf
+from aqepilot.cli import main
 
 TPCH_SCALE = 0.01
 
 Plain = Callable[[SparkSession], AbstractContextManager[SparkSession]]
 Tpch = Callable[..., SparkSession]
 Submit = Callable[..., subprocess.CompletedProcess[str]]
+CommandLine = Callable[..., Result]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -163,6 +166,18 @@ def _little_files(_spark_context: SparkSession, tmp_path_factory: pytest.TempPat
     folder = tmp_path_factory.mktemp("little")
     little.write(_spark_context, folder)
     return folder
+
+
+@pytest.fixture
+def command_line(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """``command_line("replay", "--log", path)`` runs in the test's session."""
+
+    @contextmanager
+    def here(*_: str) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("aqepilot.check.local_session", here)
+    return lambda *words: CliRunner().invoke(main, [str(word) for word in words])
 
 
 @pytest.fixture

@@ -10,11 +10,14 @@ import click
 import pytest
 
 import aqepilot
+import tiers
 from aqepilot import catalog, recipes
 from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS
 from aqepilot.experiment.definition import Definition
 from aqepilot.function import is_imported
+
+pytestmark = tiers.on("4.3")
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [

@@ -17,7 +17,10 @@ import parity
 import plans
 import skewed
 import submitting
+import tiers
 from aqepilot import recipes
+
+pytestmark = tiers.on("4.3")
 
 PLATFORM = "platform.Extension"
 ORDERS = {

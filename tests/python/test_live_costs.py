@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from pyspark.sql import SparkSession
 
 import event_logs
 import made_logs
 import tiers
-from aqepilot.cli import main as cli
 from aqepilot.errors import AqePilotError
 from aqepilot.log import Log, read_log
 from aqepilot.log.costs import costs
 from aqepilot.log.explaining import explain, listed
+from conftest import CommandLine
 
 pytestmark = tiers.on("4.3")
 
@@ -89,18 +88,9 @@ def log(spark: SparkSession, log_file: Path) -> Log:
 
 
 @pytest.fixture
-def command(spark: SparkSession, log_file: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    @contextmanager
-    def here(*_: str) -> Iterator[SparkSession]:
-        yield spark
-
+def command(spark: SparkSession, log_file: Path, command_line: CommandLine) -> Command:
     spark.conf.set("spark.sql.shuffle.partitions", "2")
-    monkeypatch.setattr("aqepilot.check.local_session", here)
-
-    def run(name: str, *words: str) -> Result:
-        return CliRunner().invoke(cli, [name, "--log", str(log_file), *words])
-
-    return run
+    return lambda name, *words: command_line(name, "--log", log_file, *words)
 
 
 def test_stages_say_what_their_tasks_cost(log: Log) -> None:

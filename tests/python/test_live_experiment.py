@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,8 @@ import pytest
 import submitting
 import tiers
 from aqepilot.experiment.assignment import arm_of, bucket, parse_arms
+
+pytestmark = tiers.on("4.3")
 
 NAME = "wider"
 ARMS = "spark:50,wide:50"
@@ -178,7 +178,7 @@ def ran(
     arguments = json.dumps([APPLICATIONS, base])
     folder = tmp_path_factory.mktemp("job")
     done = submitting.submit(folder, JOB, conf=conf, job_words=[arguments], timeout_s=400)
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.exit_code == 0, done.output[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     logged = {
         path.name.split(".")[0]: [
@@ -358,29 +358,27 @@ def test_each_session_is_drawn_for_by_itself(ran):
     assert 0 < sum(drawn[14:]) < 12
 
 
-def analysed(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "aqepilot", "experiment", "analyse", "--log", str(folder)]
-    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=300)
-
-
-@tiers.on("4.3")
-def test_the_logs_say_what_the_experiment_found(ran, logs, tmp_path):
+def test_the_logs_say_what_the_experiment_found(ran, logs, tmp_path, command_line):
     found, _, _ = ran
+
+    def analysed(*words):
+        return command_line("experiment", "analyse", "--log", tmp_path, *words)
+
     names = ["control", "treated", "failing", "control failing"]
     for name in names:
         (path,) = logs.glob(f"{found[name]['app']}*")
         shutil.copy(path, tmp_path)
-    done = analysed(tmp_path, "--json")
-    assert done.returncode == 0, done.stderr
+    done = analysed("--json")
+    assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     # Of one job's two runs each is there twice, as two applications.
     assert told["runs"] == {"control": 1, "treatment": 1}
     assert (told["control"], told["treatment"], told["unit_kind"]) == ("spark", "wide", "job_run")
     assert told["verdict"] == "keep running"
     assert told["stopped"] == {"1 failed queries (failed_queries:1)": 1}
-    shown = analysed(tmp_path, "--metric", "wall_ms")
+    shown = analysed("--metric", "wall_ms")
     assert "wide (1 run) compared with spark (1)." in shown.stdout
     assert "Keep running. Not known yet" in shown.stdout
-    wrong = analysed(tmp_path, "--name", "other")
-    assert wrong.returncode == 1
+    wrong = analysed("--name", "other")
+    assert wrong.exit_code == 1
     assert "there is no experiment 'other' in the logs: name one of wider." in wrong.stderr

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from pyspark.sql import SparkSession
 
 import made_logs
@@ -18,12 +16,12 @@ import python_policies
 import submitting
 import tiers
 from aqepilot import catalog
-from aqepilot.cli import main as cli
 from aqepilot.errors import AqePilotError, PolicyError
 from aqepilot.log import Log, read_log
 from aqepilot.log.conditions import checked, failing
 from aqepilot.log.replay import replay, texts_in_force
 from aqepilot.policies import Policy
+from conftest import CommandLine
 
 pytestmark = tiers.on("4.3")
 
@@ -338,7 +336,7 @@ def test_what_was_in_force_is_in_the_log(log: Log) -> None:
 
 
 def test_the_command(
-    spark: SparkSession, log_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, log_folder: Path, tmp_path: Path, command_line: CommandLine
 ) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     (log,) = (f for f in log_folder.rglob("*") if f.is_file() and f.stat().st_size > 100_000)
@@ -348,15 +346,8 @@ def test_the_command(
     policy = tmp_path / "new.toml"
     policy.write_text("name = 'new'\ndynamic_join_selection = \"'BROADCAST'\"\n")
 
-    @contextmanager
-    def here(*_: str) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("aqepilot.check.local_session", here)
-
     def ran(*more: str) -> Result:
-        words = ["replay", "--log", str(tmp_path / "log"), "--policy", str(policy), *more]
-        return CliRunner().invoke(cli, words)
+        return command_line("replay", "--log", tmp_path / "log", "--policy", policy, *more)
 
     shown = ran("--fail-if", "after = 'BROADCAST' AND side.size_in_bytes > 1")
     assert shown.exit_code == 1, shown.output

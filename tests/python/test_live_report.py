@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from pyspark.sql import SparkSession
 
 import submitting
 import tiers
-from aqepilot.cli import main as cli
 from aqepilot.log import read_log
 from aqepilot.log.tables import collect
 from aqepilot.report import data, report
 from aqepilot.report.values import Data
+from conftest import CommandLine
 
 pytestmark = tiers.on("4.3")
 
@@ -230,19 +228,12 @@ def test_logs_without_aqepilot_and_lost_lines(
 
 
 def test_the_command(
-    spark: SparkSession, log_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, log_folder: Path, tmp_path: Path, command_line: CommandLine
 ) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "2")
 
-    @contextmanager
-    def here(*_: str) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("aqepilot.check.local_session", here)
-
     def ran(log: Path, *more: str) -> Result:
-        words = ["report", "--log", str(log), "-o", str(tmp_path / "r.html"), *more]
-        return CliRunner().invoke(cli, words)
+        return command_line("report", "--log", log, "-o", tmp_path / "r.html", *more)
 
     (tmp_path / "empty").mkdir()
     empty, missing = ran(tmp_path / "empty"), ran(tmp_path / "gone")

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 import made_logs
 import tiers
-from aqepilot.cli import main as cli
 from aqepilot.log import Log
 from aqepilot.log.suggestions import KINDS, Suggestion, sentences, suggest
 from aqepilot.policies import Policy
+from conftest import CommandLine
 
 pytestmark = tiers.on("4.3")
 
@@ -177,21 +174,15 @@ def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
 
 
 def test_the_command(
-    spark: SparkSession, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    log: Log, tmp_path: Path, command_line: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextmanager
-    def here(*_: str) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("aqepilot.check.local_session", here)
     monkeypatch.setattr("aqepilot.log.read_log", lambda *_: log)
-    words = ["suggest", "--log", "x", "--top", "2", "--write", str(tmp_path)]
-    shown = CliRunner().invoke(cli, words)
+    shown = command_line("suggest", "--log", "x", "--top", "2", "--write", tmp_path)
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.startswith("1. A broadcast larger than estimated: ")
     assert "2. A join whose keys are uneven: " in shown.stdout
     files = sorted(path.name for path in tmp_path.iterdir())
     assert len(files) == 2
     assert all(Policy.from_file(tmp_path / name).mode == "shadow" for name in files)
-    as_json = CliRunner().invoke(cli, ["suggest", "--log", "x", "--top", "1", "--json"])
+    as_json = command_line("suggest", "--log", "x", "--top", "1", "--json")
     assert json.loads(as_json.stdout)[0]["kind"] == "wrong_broadcast"

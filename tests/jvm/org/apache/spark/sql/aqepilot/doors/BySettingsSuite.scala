@@ -22,7 +22,9 @@ class BySettingsSuite extends AnyFunSuite {
       c.numShufflePartitions
     }
     val (three, other) = (settings(3), settings(3))
-    assert(Seq(three, other, three, settings(4), three, settings(4)).map(of) == Seq(3, 3, 3, 4, 3, 4))
+    assert(Seq(three, other, three, settings(4), three, settings(4)).map(of) == Seq(
+      3, 3, 3, 4, 3, 4
+    ))
     assert(reads == 2)
   }
 
