@@ -41,6 +41,7 @@ SBT = ("jars", "lint-scala", "test-classes")
 GB_OF_A_PART = 6
 # What takes longer hangs, however busy the machine: the parts after it run, and all is told.
 MOST_S = float(os.environ.get("MOST_S_OF_A_PART", "3900"))
+ENDS_WITHIN_S = 30
 SAYS_SO_EACH_S = 60
 LAST_LINES = 200  # of a part that failed
 LINES_OF_A_TEST = 12
@@ -99,8 +100,11 @@ class Running:
         return next((line.strip()[-100:] for line in reversed(lines) if line.strip()), "")
 
     def end(self) -> None:
-        """Ends it with all that it has started."""
+        """Ends it with all that it has started; pytest writes down first what has run."""
         with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(ENDS_WITHIN_S)
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 

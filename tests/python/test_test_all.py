@@ -24,6 +24,9 @@ smoke-a smoke-b:
 	test -e smoke-a.runs -a -e smoke-b.runs && exit; sleep 0.1; done; exit 1
 test-python:
 	@printf '%s' '$(CASES)' > target/junit/$@.xml; exit $(TESTS)
+test-python-slow:
+	@ended() { printf '%s' '$(CASES)' > target/junit/$@.xml; exit 1; }; \
+	trap ended INT; sleep 60 & wait
 """
 CASES = """<testsuites><testsuite>
 <testcase classname="tests.python.test_x" name="test_good" time="1.5"/>
@@ -123,3 +126,12 @@ def test_a_part_that_hangs_is_ended_with_what_it_started(run, tmp_path):
     done = run("env", "jars", MOST_S_OF_A_PART="1")
     assert "ended by make test: it took more than 1 s" in done.stdout
     assert done.stdout.splitlines()[-1] == "0 passed, 2 failed"
+
+
+def test_a_part_that_takes_too_long_tells_which_of_its_tests_have_run(run):
+    done = run("test-python-slow", MOST_S_OF_A_PART="1")
+    assert done.returncode == 1
+    assert "ended by make test: it took more than 1 s" in done.stdout
+    assert ["71.0", "1", "test-python-slow:", "test_y"] in [
+        line.split() for line in done.stdout.splitlines()
+    ]
