@@ -57,11 +57,12 @@ private[aqepilot] object Beneath {
 
   object leaves extends Beneath[Seq[LeafName]](_.leaves) {
     override protected def whole(plan: LogicalPlan, parts: Seq[Seq[LeafName]]): Seq[LeafName] =
-      if (parts.nonEmpty) parts.reduceLeft(_ ++ _)
-      else Vector(Tables.name(plan).fold(LeafName(plan.nodeName, isTable = false))(LeafName(
-        _,
-        isTable = true
-      )))
+      if (parts.isEmpty) Vector(name(plan)) else parts.reduceLeft(_ ++ _)
+
+    private def name(leaf: LogicalPlan) = Tables.name(leaf) match {
+      case Some(table) => LeafName(table, isTable = true)
+      case None        => LeafName(leaf.nodeName, isTable = false)
+    }
   }
 
   /** The conditions of filters, as SQL, in plan order. */
