@@ -15,7 +15,7 @@ import submitting
 import tiers
 from aqepilot import Policy, conf, jars
 
-pytestmark = tiers.on("4.3")
+pytestmark = tiers.on("3.5")
 
 POINT = "dynamic_join_selection"
 MOUNT = "fs.viewfs.mounttable.test.link./etc"

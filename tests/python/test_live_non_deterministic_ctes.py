@@ -75,6 +75,9 @@ POLICIES = {
 ALIKE = ["shuffle_partitions", "cost_evaluation"]
 ONCE = ["join_reorder"]
 ENDED = ["repartitioned", "rebalanced"]
+# The first of two tests runs every other one of these, and the second the rest.
+PAIRS = tiers.share(product(POLICIES, BODIES))
+STEP = 1 if tiers.ALL else 2
 
 
 @pytest.fixture
@@ -87,7 +90,7 @@ def tables(spark: SparkSession) -> SparkSession:
     return spark
 
 
-@pytest.mark.parametrize(("point", "body"), tiers.share(product(POLICIES, BODIES)))
+@pytest.mark.parametrize(("point", "body"), PAIRS[::STEP])
 def test_all_readers_see_the_same_rows(tables: SparkSession, body: str, point: str) -> None:
     aqepilot.use(tables, **{point: POLICIES[point]})
     # An even number of readers more, and both turns would always fall on the same one.
@@ -99,7 +102,7 @@ def test_all_readers_see_the_same_rows(tables: SparkSession, body: str, point: s
     assert ("NON_DETERMINISTIC_CTE" in policies.reasons(tables)) == is_left
 
 
-@pytest.mark.parametrize(("point", "body"), tiers.share(product(POLICIES, BODIES)))
+@pytest.mark.parametrize(("point", "body"), PAIRS[STEP - 1 :: STEP])
 def test_a_frame_used_again_has_the_same_rows(tables: SparkSession, body: str, point: str) -> None:
     aqepilot.use(tables, **{point: POLICIES[point]})
     df = tables.sql(BODIES[body])
@@ -114,6 +117,7 @@ def test_a_frame_used_again_has_the_same_rows(tables: SparkSession, body: str, p
     assert "APPLIED" not in reasons
 
 
+@tiers.HALF
 @pytest.mark.parametrize("strategy", ["BROADCAST", "SHUFFLE_HASH", "SHUFFLE_REPLICATE_NL"])
 def test_what_joins_two_uses_of_a_frame_is_left_to_spark(
     tables: SparkSession, strategy: str

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import little
 import policies
+import tiers
 
 POINT = "join_selection"
 # As the right side of a join on k, with and without statistics.
@@ -91,6 +92,7 @@ def facts(spark: SparkSession, right: str) -> list[dict[str, Any]]:
     return [f for f in found if f["join"]["id"] == top["join"]["id"]]
 
 
+@tiers.HALF
 @pytest.mark.parametrize("name", SIDES)
 def test_what_is_known_of_a_side(tables: SparkSession, name: str) -> None:
     sql, expected = SIDES[name]

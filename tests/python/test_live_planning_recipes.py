@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import aqepilot
 import little
 import policies
+import tiers
 from aqepilot import catalog, recipes
 from plans import Executed
 from rows import assert_same_rows
@@ -153,6 +154,7 @@ def test_most_selective_first_begins_with_facts_and_joins_the_filtered_table_nex
     assert (made.reason, made.answer, made.fate) == ("APPLIED", "[1,3,2,0]", "adopted")
 
 
+@tiers.HALF
 @pytest.mark.parametrize("loose", ["v <> fc", "((v = 7 AND fc = 1) OR (v = 8 AND fc = 2))"])
 def test_most_selective_first_joins_last_what_no_equality_joins(
     star: SparkSession, executed: Callable[..., Executed], loose: str

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+import tiers
 from aqepilot import catalog, recipes
 from aqepilot.session import check_texts
 
@@ -96,6 +97,7 @@ def facts_schema():
     return ", ".join(f"`{name}`: struct<{', '.join(f)}>" for name, f in groups.items())
 
 
+@tiers.HALF
 @pytest.mark.parametrize(
     ("name", "minor", "rule"),
     [

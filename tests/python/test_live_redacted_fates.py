@@ -10,6 +10,7 @@ import pytest
 import aqepilot
 import each_point
 import little
+import tiers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +39,7 @@ def adopted(decisions: list[aqepilot.Decision]) -> set[str]:
     return {re.sub("coalesced from [0-9]+", "coalesced", strategy) for strategy in ran}
 
 
+@tiers.HALF
 @pytest.mark.parametrize("point", each_point.POINTS)
 def test_redaction_of_texts_changes_no_fate(skewed_tables: SparkSession, point: str) -> None:
     spark = skewed_tables

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import tiers
+
 sys.path.append(str(Path(__file__).parents[1]))
 
 from vendor_forks import outcome, running
@@ -71,6 +73,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     return {each["fork"]: each for each in runner.run(forks)}
 
 
+@tiers.HALF
 @pytest.mark.parametrize("lacks", LACKS)
 def test_no_query_fails_and_the_status_says_what_is_off(
     found: dict[str, dict[str, Any]], lacks: str

@@ -174,6 +174,7 @@ def _insert(df: DataFrame, path: str, what: str, by: str) -> None:
     spark.sql(f"INSERT INTO made {what}")
 
 
+@tiers.HALF
 @pytest.mark.parametrize("way", WRITES)
 @pytest.mark.parametrize("planned", ["true", "false"])
 def test_each_way_to_write_is_asked_once(
@@ -294,6 +295,7 @@ LEFT: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
 }
 
 
+@tiers.HALF
 @pytest.mark.parametrize("query", LEFT)
 def test_what_the_author_said_and_what_may_differ_is_left_to_spark(
     table: SparkSession, tmp_path: Path, query: str
@@ -382,6 +384,7 @@ VALUES = {
 }
 
 
+@tiers.HALF
 @pytest.mark.parametrize("values", VALUES)
 def test_each_row_is_in_its_directory(table: SparkSession, tmp_path: Path, values: str) -> None:
     columns, strategy = VALUES[values]
@@ -402,6 +405,7 @@ AMBIGUOUS = {
 }
 
 
+@tiers.HALF
 @pytest.mark.parametrize("values", AMBIGUOUS)
 def test_values_that_fail_in_one_task_do_not_meet(
     table: SparkSession, tmp_path: Path, values: str
