@@ -178,7 +178,7 @@ def ran(
     arguments = json.dumps([APPLICATIONS, base])
     folder = tmp_path_factory.mktemp("job")
     done = submitting.submit(folder, JOB, conf=conf, job_words=[arguments], timeout_s=400)
-    assert done.exit_code == 0, done.output[-3000:]
+    assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     logged = {
         path.name.split(".")[0]: [
