@@ -167,7 +167,7 @@ test-python-%: .envs/spark-%/.installed .envs/spark-%/spark-classes.jsa
 
 ##@ Long runs, each a proof of one promise
 fuzz: .envs/spark-$(PATCH)/.installed ## random queries and decisions against plain Spark; N=10000 examples, SEED=1 to repeat
-	$(call with_spark,$(PATCH)) FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) python $(PYTEST) -o faulthandler_timeout=0 tests/python/test_live_fuzz.py
+	$(call with_spark,$(PATCH)) TEST_ALL=1 FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) python $(PYTEST) -o faulthandler_timeout=0 tests/python/test_live_fuzz.py
 
 mutants: .envs/tools/.ready $(FULL:%=.envs/spark-%/.ready) ## faults planted in a copy of the sources, and the examples that the fuzz takes to find them; ARGS="name --spark 3.5"
 	$(TOOLS)/python tools/mutants.py $(ARGS)

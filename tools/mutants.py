@@ -131,6 +131,7 @@ def fuzzed(spark: Spark, examples: int, seed: int, log: Path) -> str:
     variables |= {
         "PATH": f"{environment}/bin:{variables['PATH']}",
         "PYTHONPATH": str(COPY / "python"),
+        "TEST_ALL": "1",
         "FUZZ_N": str(examples),
         "FUZZ_SEED": str(seed),
         "FUZZ_SHRINK": "0",

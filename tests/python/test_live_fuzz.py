@@ -21,7 +21,6 @@ import fuzz_tables
 import fuzzing
 import tiers
 
-IS_SHORT = "FUZZ_N" not in os.environ
 N = int(os.environ.get("FUZZ_N", "120"))
 # The test suite runs the same examples each time.
 # A short run has few policies: at these seeds each point has some that are applied.
@@ -56,10 +55,7 @@ def tables(_spark_context: SparkSession, tmp_path_factory: pytest.TempPathFactor
     return _spark_context
 
 
-@pytest.mark.skipif(
-    IS_SHORT and tiers.MINOR == "3.5" and not tiers.ALL,
-    reason="runs on 4.3; on every Spark with TEST_ALL=1, and by make fuzz",
-)
+@tiers.on("4.3")
 @pytest.mark.timeout(0)
 def test_any_decisions_leave_the_rows_of_any_query(
     tables: SparkSession, capsys: pytest.CaptureFixture[str]

@@ -20,8 +20,6 @@ import plans
 T = TypeVar("T")
 ALL = os.environ.get("TEST_ALL") == "1"
 MINOR = "3.5" if pyspark.__version__ < "4" else "4.3"
-
-
 # Spark compiles what it runs on one of them only, but for jobs under spark-submit.
 CODE = {} if ALL or MINOR == "4.3" else plans.INTERPRETED
 

@@ -304,7 +304,7 @@ def _waited(seconds: Mapping[str, Sequence[float]]) -> list[str]:
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    return float(np.quantile(values, share)) if values else 0.0
+    return float(np.quantile(values, share, method="higher")) if values else 0.0
 
 
 def _times(seconds: Mapping[str, Sequence[float]]) -> Table:

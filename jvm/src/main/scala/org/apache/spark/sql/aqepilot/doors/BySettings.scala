@@ -11,7 +11,7 @@ final private[aqepilot] class BySettings[T] {
 
   private val known = Recent.map[Map[String, String], T](100)
 
-  // A query asks by the same settings many times. Comparing them takes half of the time of a look-up by their hash.
+  // A query asks by the same settings many times: what was found last is found without their hash.
   @volatile private var last: Option[(Map[String, String], T)] = None
 
   /** @param read
