@@ -9,7 +9,7 @@ import little
 import tiers
 from aqepilot import PolicyError, column
 
-pytestmark = tiers.HALF
+pytestmark = tiers.QUARTER
 
 POINT = "dynamic_join_selection"
 

@@ -10,7 +10,7 @@ import pytest
 
 import tiers
 
-ROWS = 6_000_000
+ROWS = 2_500_000
 JOB = f"""
 import json
 from pyspark.sql import SparkSession
@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 spark.range(0, {ROWS}, 1, 4).selectExpr("id AS k").createOrReplaceTempView("narrow")
 spark.range(0, {ROWS}, 1, 4).selectExpr("id * 2 AS k").createOrReplaceTempView("other")
-files = spark.range(0, 2 * {ROWS}, 1, 4).selectExpr("hash(id) & 4095 AS k")
+files = spark.range(0, 3 * {ROWS}, 1, 4).selectExpr("hash(id) & 4095 AS k")
 files.write.mode("overwrite").parquet("files")
 spark.read.parquet("files").createOrReplaceTempView("files")
 spark.range(100).selectExpr("id AS k").createOrReplaceTempView("few")
@@ -81,8 +81,8 @@ REFUSED = {
 def test_what_does_not_fit_a_small_driver_is_refused(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    conf = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.driver.memory": "1g"}
-    done = spark_submit(JOB, conf=conf, timeout_s=800)
+    conf = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
+    done = spark_submit(JOB, conf=conf, memory="600m", timeout_s=800)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     for point, (plain, with_policy, decided) in found.items():

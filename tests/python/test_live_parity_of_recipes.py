@@ -42,7 +42,7 @@ def test_sparks_own_rules_fired(results: Results, workload: str, setting: str) -
     assert not [what for what in parity.FIRES[setting] if not fired[what]], fired
 
 
-@tiers.on("4.3")
+@tiers.LONG
 def test_a_policy_of_another_kind_gives_another_plan(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

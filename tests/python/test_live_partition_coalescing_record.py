@@ -16,7 +16,7 @@ import tiers
 from aqepilot import recipes
 from reads import POINT
 
-pytestmark = tiers.HALF
+pytestmark = tiers.QUARTER
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "12",

@@ -13,6 +13,7 @@ import pyspark
 
 import parity
 import python_policies
+import tiers
 from aqepilot import recipes
 from conftest import Submit
 from submitting import QUICK
@@ -95,6 +96,7 @@ QUERIES = (
 )
 
 
+@tiers.on("3.5")
 def test_rules_change_nothing_the_second_time(spark_submit: Submit) -> None:
     """Recipes of Spark's own rules and texts that change much, with and without CBO: equal rows."""
     texts = dict[str, str]()

@@ -63,18 +63,18 @@ LACKS: dict[str, set[str] | None] = {
     # And this took all points away, and the status that would have said so.
     "method org.apache.spark.package$.SPARK_VERSION()Ljava.lang.String;": None,
 }
+CASES = tiers.share(LACKS)
 STEPS = "session,skew,order,status,decisions"
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     runner = running.Runner(tmp_path_factory.mktemp("forks") / "forks")
-    forks = [running.Fork(name, STEPS, False) for name in LACKS]
+    forks = [running.Fork(name, STEPS, False) for name in CASES]
     return {each["fork"]: each for each in runner.run(forks)}
 
 
-@tiers.HALF
-@pytest.mark.parametrize("lacks", LACKS)
+@pytest.mark.parametrize("lacks", CASES)
 def test_no_query_fails_and_the_status_says_what_is_off(
     found: dict[str, dict[str, Any]], lacks: str
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+import tiers
 import who_may
 from aqepilot import catalog
 from aqepilot.policies import tomllib
@@ -88,6 +89,7 @@ def test_the_drivers_own_python(by_python: dict[str, bool], what: str) -> None:
     assert by_python[what] == TABLE[what]["python"]
 
 
+@tiers.on("4.3")
 @cells
 def test_a_client_of_spark_connect(by_connect: dict[str, bool], what: str) -> None:
     assert by_connect[what] == TABLE[what]["connect"]
@@ -103,6 +105,7 @@ def test_the_table_has_each_setting_that_only_the_submitted_configuration_gives(
 SUBMITTED = """
 import json
 from pyspark.sql import SparkSession
+import tiers
 import who_may
 from aqepilot import catalog
 

@@ -174,7 +174,7 @@ def _insert(df: DataFrame, path: str, what: str, by: str) -> None:
     spark.sql(f"INSERT INTO made {what}")
 
 
-@tiers.HALF
+@tiers.QUARTER
 @pytest.mark.parametrize("way", WRITES)
 @pytest.mark.parametrize("planned", ["true", "false"])
 def test_each_way_to_write_is_asked_once(
@@ -295,7 +295,7 @@ LEFT: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
 }
 
 
-@tiers.HALF
+@tiers.QUARTER
 @pytest.mark.parametrize("query", LEFT)
 def test_what_the_author_said_and_what_may_differ_is_left_to_spark(
     table: SparkSession, tmp_path: Path, query: str
@@ -384,7 +384,7 @@ VALUES = {
 }
 
 
-@tiers.HALF
+@tiers.QUARTER
 @pytest.mark.parametrize("values", VALUES)
 def test_each_row_is_in_its_directory(table: SparkSession, tmp_path: Path, values: str) -> None:
     columns, strategy = VALUES[values]
@@ -405,7 +405,7 @@ AMBIGUOUS = {
 }
 
 
-@tiers.HALF
+@tiers.QUARTER
 @pytest.mark.parametrize("values", AMBIGUOUS)
 def test_values_that_fail_in_one_task_do_not_meet(
     table: SparkSession, tmp_path: Path, values: str
@@ -546,6 +546,7 @@ print("FOUND", json.dumps([found, said]))
 """
 
 
+@tiers.on("4.3")
 def test_tables_of_hive(spark_submit: Submit) -> None:
     done = spark_submit(HIVE, conf={"spark.sql.shuffle.partitions": "4"}, timeout_s=300)
     lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]

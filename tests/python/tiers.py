@@ -24,22 +24,27 @@ MINOR = "3.5" if pyspark.__version__ < "4" else "4.3"
 CODE = {} if ALL or MINOR == "4.3" else plans.INTERPRETED
 
 
-def share(cases: Iterable[T]) -> list[T]:
-    """Returns a random half of the cases, 3.5's or 4.3's, the same each time; or, for all, all."""
+def share(cases: Iterable[T], of: int = 4) -> list[T]:
+    """Returns a random quarter of the cases, 3.5's or 4.3's, the same each time; for all, all.
+
+    Where there are few, each Spark has one of its own. ``of`` makes it another part than a quarter.
+    """
     found = list(cases)
     shuffled = random.Random(len(found)).sample(range(len(found)), len(found))
-    return [found[i] for i in sorted(shuffled[MINOR == "4.3" :: 2])] if not ALL else found
+    return [found[i] for i in sorted(shuffled[MINOR == "4.3" :: of])] if not ALL else found
 
 
 # Of a test with this mark, or of each test in a file, `make test` runs `share` of the cases.
-HALF = pytest.mark.half
+QUARTER = pytest.mark.quarter
+# A test that shows what others have shown by other means.
+LONG = pytest.mark.skipif(not ALL, reason="takes a minute: runs with TEST_ALL=1")
 
 
 def select(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Returns the tests to run: of those marked `HALF`, as many cases as `share` gives."""
+    """Returns the tests to run: of those marked `QUARTER`, as many cases as `share` gives."""
     cases: dict[object, list[int]] = {}
     for place, item in enumerate(items):
-        if item.get_closest_marker("half"):
+        if item.get_closest_marker("quarter"):
             cases.setdefault(getattr(item, "function", item), []).append(place)
     left_out = {
         place
