@@ -43,7 +43,7 @@ def without_any(query):
 def in_this_thread(query):
     return query._jdf.collectAsList()
 
-spark.conf.set("spark.sql.adaptive.autoBroadcastJoinThreshold", "1MB")
+spark.conf.set("spark.sql.adaptive.autoBroadcastJoinThreshold", "256KB")
 for text in (None, "spark.cost + plan.broadcast_hash_joins * 100"):
     if text:
         spark.conf.set("spark.aqepilot.policies", "p")
@@ -68,6 +68,6 @@ def test_costs_decide_on_any_thread(spark_submit: Submit, user_first: str) -> No
     ways = (("plain", "BroadcastHashJoin BuildRight"), ("decided", "SortMergeJoin"))
     threads = ("in_the_common_pool", "without_any", "in_this_thread")
     assert ran.stdout.splitlines() == [
-        *(f"{how} {run} [[200000,1999800000]] {join}" for how, join in ways for run in threads),
+        *(f"{how} {run} [[20000,199980000]] {join}" for how, join in ways for run in threads),
         "point live",
     ]

@@ -370,7 +370,7 @@ def test_two_tables_names_and_measured_sizes_are_facts(
     last = json.loads(decisions(spark)[-1].facts)
     sides = {tuple(s["tables"]): s for s in (last["side"], last["other"])}
     big = sides[("big",)]
-    assert big["row_count"] == 200000
+    assert big["row_count"] == little.ROWS
     assert big["num_partitions"] == 16
     assert big["shuffle_bytes"] == sum(big["bytes_by_partition_id"])
     assert big["max_bytes"] == max(big["bytes_by_partition_id"])

@@ -20,7 +20,7 @@ TEXT = f"spark.aqepilot.policy.session.{POINT}"
 def run_decided(spark):
     little.settings(spark, little.SORT_MERGE)
     rows = spark.sql(little.BIG_DENSE).collect()
-    assert len(rows) == 200_000
+    assert len(rows) == little.ROWS
     return {(d.side, d.policy, d.answer, d.reason) for d in aqepilot.decisions(spark)}
 
 

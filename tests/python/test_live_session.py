@@ -43,7 +43,7 @@ if sys.argv[1] == "live":
     text = "-- it's ${spark.app.name}\\nIF(side.is_left, 'SHUFFLE_HASH', null)"
     aqepilot.use(spark, {"name": "hash", "dynamic_join_selection": text})
     little.settings(spark, little.SORT_MERGE)
-    big = spark.range(0, 200000, 1, 4).selectExpr("id % 100 AS k", "id AS v")
+    big = spark.range(0, 20000, 1, 4).selectExpr("id % 100 AS k", "id AS v")
     small = spark.range(0, 100, 1, 2).selectExpr("id AS k", "id AS w")
     told["rows"] = int(big.join(small, "k").where("v + w >= 0").count())
     told["policies"] = spark.conf.get("spark.aqepilot.policies")
@@ -66,7 +66,7 @@ def run_decided(spark, query=little.BIG_DENSE):
 def test_a_policy_in_use_decides_and_the_record_says_so(little_tables):
     spark = little_tables
     aqepilot.use(spark, HASH)
-    assert len(run_decided(spark)) == 200_000
+    assert len(run_decided(spark)) == little.ROWS
     decisions = aqepilot.decisions(spark)
     left = [d for d in decisions if d.side == "left" and d.applied][-1]
     assert (left.policy, left.answer, left.reason) == ("hash", "SHUFFLE_HASH", "APPLIED")
@@ -185,7 +185,7 @@ def test_spark_connect_does_all_of_it(tmp_path):
     assert told["error"].startswith(f"bad.{POINT}:")
     assert "hash" in told["policies"].split(",")[0]
     assert told["text_is_whole"]
-    assert told["rows"] == 200_000
+    assert told["rows"] == 20_000
     assert ["hash", "SHUFFLE_HASH", "APPLIED"] in told["decisions"]
     assert "policy `hash` said SHUFFLE_HASH" in told["explain"]
     assert told["after"] == "base"

@@ -256,7 +256,7 @@ def test_the_facts(little_tables: SparkSession, executed: Run) -> None:
     assert join.get("known_bytes") is None
     above = [r for r in rows if r["feeds"] == ["AGGREGATE"]]
     assert above[0].get("known_bytes") is None
-    assert above[-1]["known_bytes"] > 200_000 * 64
+    assert above[-1]["known_bytes"] > little.ROWS * 64
     assert above[0]["size_in_bytes"] > above[0]["input_bytes"] > 0
     assert len(rows) == len({json.dumps(r) for r in rows})
 
@@ -269,7 +269,7 @@ def test_right_sized_shuffles_follow_the_bytes(
     text = recipes.get("right_sized_shuffles").points[POINT]
     before, after = before_and_after(spark, executed, plain, JOIN, text)
     assert (set(numbers(before)), set(numbers(after))) == ({200}, {8})
-    use(spark, text.replace("16MB", "256KB"), "finer")
+    use(spark, text.replace("16MB", "32KB"), "finer")
     finer = set(numbers(executed(spark.sql(JOIN))))
     assert len(finer) == 1
     assert min(finer) > 20

@@ -1,8 +1,9 @@
 """What of the long tests `make test` runs on 3.5 and what on 4.3; `make test-all` runs all on both.
 
-A case is shared out if what it shows depends on our code rather than on the Spark: an exhaustive
-grid, or a test that takes most of a minute. So are files about what stands beside Spark's planner:
-logs and what is read of them, the command line, the Python worker, sessions, the control file.
+A case may be left to the other Spark, or to `make test-all`, if what it shows depends on our code
+rather than on the Spark: one of an exhaustive grid, or a test that takes most of a minute. So are
+files about what stands beside Spark's planner: logs and what is read of them, the command line, the
+Python worker, sessions, the control file.
 """
 
 from __future__ import annotations
