@@ -52,7 +52,7 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-all test-classes test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix vendor-forks hostile demo bench lint lint-python lint-scala format docs site catalog clean
+.PHONY: help check env jars wheel install test test-all test-classes test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix vendor-forks hostile demo bench browser lint lint-python lint-scala format docs site catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -80,7 +80,7 @@ env: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST) $(SMOKE)) ##
 	touch $@
 
 pins: .envs/tools/.ready ## the newest Python tools that pyproject.toml allows, into tools/constraints*.txt: all environments use these
-	$(UV) pip compile $(COMPILED) --group tools --group site --group test pyproject.toml -o tools/constraints.txt >/dev/null
+	$(UV) pip compile $(COMPILED) --group tools --group site --group browser --group test pyproject.toml -o tools/constraints.txt >/dev/null
 	$(UV) pip compile $(COMPILED) --group test --group spark-3 pyproject.toml -o tools/constraints-spark-3.txt >/dev/null
 
 jars: target/jars.stamp ## one jar for each Spark minor, in python/aqepilot/jars/
@@ -246,6 +246,10 @@ docs: .envs/tools/.ready ## what the pages in docs/ take from the sources; the P
 site: .envs/tools/.ready ## the documentation as pages with search, in dist/site/; fails on a dead link
 	$(UV) pip install --quiet -p .envs/tools/bin/python $(PINNED) --group site -r pyproject.toml
 	NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet --strict
+
+browser: site ## the site and the report in a headless Chromium: what it says, asks for and shows, and WCAG; pictures in target/browser/
+	$(UV) pip install --quiet -p .envs/tools/bin/python $(PINNED) --group browser -r pyproject.toml
+	$(TOOLS)/python -m pytest $(or $(TESTS),tests/browser) $(ARGS)
 
 ##@ Clean up
 clean: ## all that was built; the environments stay

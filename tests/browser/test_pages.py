@@ -1,0 +1,224 @@
+"""The report and the site of the documentation in a real browser, as a reader has them before him.
+
+`make browser` runs this: in light and dark, at the width of a desk and of a telephone. What it saw
+is in target/browser/, to be looked at.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import itertools
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/python")]
+
+import test_report  # noqa: E402
+from aqepilot.report.prices import Prices  # noqa: E402
+
+SITE = ROOT / "dist/site"
+SHOTS = ROOT / "target/browser"
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+SCHEMES = ("light", "dark")
+WIDTHS = {"desk": 1280, "telephone": 390}
+# WCAG 2.1, levels A and AA.
+WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+# What of a page is ours; the rest is the theme's.
+ARTICLE = "article"
+REPORTS = {"everything": test_report.data(), "nothing": test_report.empty()}
+PICTURED = ("index.html", "tutorial.html", "how-to/hot-key.html")
+SITE_PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
+
+
+class Heard(NamedTuple):
+    """What a page said and asked for while it was open."""
+
+    said: list[str]
+    asked: list[str]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.exit(f"No browser: none of {', '.join(NAMES)} is on the PATH. Debian has chromium.")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(params=SCHEMES)
+def scheme(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=WIDTHS)
+def width(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def page(browser: Browser, scheme: str, width: str) -> Iterator[Page]:
+    context = browser.new_context(
+        color_scheme="dark" if scheme == "dark" else "light",
+        viewport={"width": WIDTHS[width], "height": 900},
+        reduced_motion="reduce",
+    )
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture(scope="session")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The addresses of a page of everything, with the worst texts that users may have, and of one
+    of nothing.
+    """
+    folder = tmp_path_factory.mktemp("reports")
+    found = {}
+    for name, data in REPORTS.items():
+        (folder / f"{name}.html").write_text(
+            test_report.rendered(data, Prices(currency="EUR", per_core_hour=0.5)), encoding="utf-8"
+        )
+        found[name] = (folder / f"{name}.html").as_uri()
+    return found
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[str]:
+    """The address of the site, as a web server gives it."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    serve = functools.partial(Quiet, directory=str(SITE))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def opened(page: Page, address: str) -> Heard:
+    """Opens an address and listens until it is quiet."""
+    heard = Heard([], [])
+    page.on("console", lambda message: heard.said.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: heard.said.append(str(error)))
+    page.on("dialog", lambda dialog: (heard.said.append(dialog.message), dialog.dismiss()))
+    page.on("request", lambda request: heard.asked.append(request.url))
+    page.on("requestfailed", lambda request: heard.said.append(f"failed: {request.url}"))
+    page.on(
+        "response", lambda answer: answer.ok or heard.said.append(f"{answer.status}: {answer.url}")
+    )
+    page.goto(address, wait_until="networkidle")
+    return heard
+
+
+def too_wide(page: Page) -> int:
+    """Returns by how many pixels the page is wider than its window."""
+    return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
+
+
+def faults(page: Page, part: str | None = None) -> list[str]:
+    """Returns what axe finds against WCAG: the rule, the element, and what is wrong with it."""
+    found = Axe().run(page, context=part, options=WCAG)
+    return [
+        f"{rule['id']}: {', '.join(map(str, node['target']))}: {node['failureSummary']}"
+        for rule in found.response["violations"]
+        for node in rule["nodes"]
+    ]
+
+
+def shown(page: Page, name: str) -> None:
+    """Keeps a picture of the whole page."""
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_report_can_be_read(
+    page: Page, reports: dict[str, str], name: str, scheme: str, width: str
+) -> None:
+    """It says nothing in the console, runs no user's text, asks nobody, and fits the window."""
+    heard = opened(page, reports[name])
+    shown(page, f"report-{name}-{scheme}-{width}")
+    assert heard == Heard([], [reports[name]])
+    assert too_wide(page) <= 0
+    assert faults(page) == []
+
+
+@pytest.mark.parametrize("width", ["desk"], indirect=True)
+@pytest.mark.parametrize("scheme", ["light"], indirect=True)
+def test_all_of_a_report_is_reached_by_the_keyboard(page: Page, reports: dict[str, str]) -> None:
+    opened(page, reports["everything"])
+    parts = page.locator("summary").count()
+    assert parts > 3
+    reached = set()
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        at = page.evaluate(
+            "[...document.querySelectorAll('summary')].indexOf(document.activeElement)"
+        )
+        if at < 0 or at in reached:
+            continue
+        reached.add(at)
+        was = page.evaluate("document.activeElement.parentElement.open")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.parentElement.open") != was
+        if was:
+            page.keyboard.press("Enter")
+    assert reached == set(range(parts))
+    # Unfolded, it is no worse.
+    assert faults(page) == []
+    assert too_wide(page) <= 0
+
+
+@pytest.mark.parametrize("width", ["desk"], indirect=True)
+@pytest.mark.parametrize("scheme", ["light"], indirect=True)
+@pytest.mark.parametrize("path", SITE_PAGES)
+def test_a_page_of_the_site_can_be_read(page: Page, site: str, path: str) -> None:
+    """It says nothing in the console, asks nobody else, has what it shows, and fits the window."""
+    heard = opened(page, site + path)
+    assert heard.said == []
+    assert [address for address in heard.asked if not address.startswith((site, "data:"))] == []
+    empty = "[...document.images].filter(i => !i.naturalWidth || !i.alt).map(i => i.src)"
+    assert page.evaluate(empty) == []
+    for width, scheme in itertools.product(WIDTHS, SCHEMES):
+        page.set_viewport_size({"width": WIDTHS[width], "height": 900})
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        assert too_wide(page) <= 0, width
+        if path in PICTURED:
+            shown(page, f"site-{Path(path).stem}-{scheme}-{width}")
+        if width == "desk":
+            assert faults(page, ARTICLE) == [], scheme
+
+
+@pytest.mark.parametrize("width", ["desk"], indirect=True)
+@pytest.mark.parametrize("scheme", ["light"], indirect=True)
+@pytest.mark.parametrize(
+    ("words", "leads_to"),
+    [("skew", "skew_join.html"), ("small files", "how-to/small-files.html")],
+)
+def test_search_finds(page: Page, site: str, words: str, leads_to: str) -> None:
+    opened(page, site + "index.html")
+    box = page.locator("input[name=query]")
+    box.click()
+    box.press_sequentially(words)
+    found = page.locator("a.md-search-result__link")
+    found.first.wait_for()
+    shown(page, f"search-{words.replace(' ', '-')}")
+    links = [found.nth(i).get_attribute("href") or "" for i in range(found.count())]
+    assert any(leads_to in link for link in links), links
+    page.goto(next(link for link in links if leads_to in link))
+    assert re.search(words.split()[0], page.locator(ARTICLE).inner_text(), re.IGNORECASE)
