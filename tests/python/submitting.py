@@ -33,15 +33,16 @@ SHORT_JVM = COMPILED_ONCE + (
     if ARCHIVE.is_file() and ARCHIVE.stat().st_size
     else ""
 )
-# Else much of the time goes into compiling what runs a few times, into keeping and counting
-# hundreds of queries for Spark's UI, and into zeroing and collecting buffers for many more rows
-# than these: a page alone, one or more for each sort, hash table and aggregation, is 16 MB by
-# default.
+# Else much of the time goes into compiling what runs a few times, into keeping, counting and
+# writing out the plans of hundreds of queries for Spark's UI, and into zeroing and collecting
+# buffers for many more rows than these: a page alone, one or more for each sort, hash table and
+# aggregation, is 16 MB by default.
 QUICK = {
     "spark.driver.extraJavaOptions": SHORT_JVM,
     "spark.buffer.pageSize": "256k",
     "spark.shuffle.file.buffer": "4k",
     "spark.sql.parquet.columnarReaderBatchSize": "512",
+    "spark.sql.ui.explainMode": "simple",
     "spark.sql.ui.retainedExecutions": "100",
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",

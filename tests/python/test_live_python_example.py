@@ -30,7 +30,7 @@ print(json.dumps([hash(str(found)), [list(row) for row in decided.collect()]]))
 """
 
 
-@tiers.on("4.3")
+@tiers.LONG
 def test_a_model_is_trained_from_a_log_and_decides_in_the_next_run(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

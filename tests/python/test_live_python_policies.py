@@ -247,7 +247,9 @@ def test_a_function_at_fault_costs_a_submitted_job_its_decisions_only(
     assert not workers_of(tmp_path / "submit-0")
 
 
-@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+@pytest.mark.parametrize(
+    "master", ["local[2]", *(["local-cluster[2,1,1024]"] if tiers.ALL else [])]
+)
 def test_a_submitted_function_decides_and_its_output_is_in_the_drivers_log(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, master: str
 ) -> None:

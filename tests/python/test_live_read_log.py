@@ -335,13 +335,14 @@ spark.stop()
 """
 
 
-def test_an_event_of_200_mb(ran: Ran, expected: Rows, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_large_event(ran: Ran, expected: Rows, spark: SparkSession, tmp_path: Path) -> None:
     """It takes memory of its own size several times, whatever the size of its log."""
+    megabytes = 200 if tiers.ALL else 20
     large = event_logs.event(
         "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
         executionId=10_000,
         description="large",
-        physicalPlanDescription="x" * (200 << 20),
+        physicalPlanDescription="x" * (megabytes << 20),
         time=1_700_000_000_000,
     )
     lines = [*ran.lines, large]

@@ -105,7 +105,6 @@ def test_the_table_has_each_setting_that_only_the_submitted_configuration_gives(
 SUBMITTED = """
 import json
 from pyspark.sql import SparkSession
-import tiers
 import who_may
 from aqepilot import catalog
 
