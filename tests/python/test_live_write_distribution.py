@@ -38,6 +38,7 @@ Write = Callable[[DataFrame, str], Any]
 def table(spark: SparkSession) -> SparkSession:
     """The view `t` of twelve tasks."""
     little.settings(spark, SETTINGS)
+    spark.conf.set("spark.sql.ui.explainMode", "formatted")  # `nodes` reads the whole plan there
     spark.sql(TABLE).createOrReplaceTempView("t")
     return spark
 
