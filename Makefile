@@ -249,7 +249,7 @@ site: .envs/tools/.ready ## the documentation as pages with search, in dist/site
 
 browser: site ## the site and the report in a headless Chromium: what it says, asks for and shows, and WCAG; pictures in target/browser/
 	$(UV) pip install --quiet -p .envs/tools/bin/python $(PINNED) --group browser -r pyproject.toml
-	$(TOOLS)/python -m pytest $(or $(TESTS),tests/browser) $(ARGS)
+	PYTHONPATH=python:tests/python $(TOOLS)/python -m pytest $(or $(TESTS),tests/browser) $(ARGS)
 
 ##@ Clean up
 clean: ## all that was built; the environments stay

@@ -10,7 +10,6 @@ import functools
 import http.server
 import re
 import shutil
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +19,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
+import test_report
+from aqepilot.report.prices import Prices
+
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/python")]
-
-import test_report  # noqa: E402
-from aqepilot.report.prices import Prices  # noqa: E402
-
 SITE = ROOT / "dist/site"
 SHOTS = ROOT / "target/browser"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -39,6 +36,7 @@ ARTICLE = "article"
 REPORTS = {"everything": test_report.data(), "nothing": test_report.empty()}
 PICTURED = ("index.html", "tutorial.html", "how-to/hot-key.html")
 SITE_PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
+assert SITE_PAGES, "There is no site in dist/site: make site."
 
 
 class Heard(NamedTuple):
@@ -72,7 +70,7 @@ def width(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def page(browser: Browser, scheme: str, width: str) -> Iterator[Page]:
     context = browser.new_context(
-        color_scheme="dark" if scheme == "dark" else "light",
+        color_scheme=scheme,
         viewport={"width": WIDTHS[width], "height": 900},
         reduced_motion="reduce",
     )

@@ -30,9 +30,9 @@ BIG_DENSE = "SELECT b.k, b.v, d.w FROM big b JOIN dense d ON b.k = d.k"
 SKEWED_DENSE = "SELECT s.k, s.v, d.w FROM skewed s JOIN dense d ON s.k = d.k"
 
 _TABLES = {
-    # 20,000 rows, every key of 0..9999 alike
+    # every key of 0..9999 alike
     "big": f"SELECT id % 10000 AS k, uuid_like(id) AS v FROM range({ROWS})",
-    # 20,000 rows, 6 in 10 of key 0
+    # 6 in 10 of key 0
     "skewed": f"SELECT if(id % 10 < 6, 0, id % 10000) AS k, uuid_like(id) AS v FROM range({ROWS})",
     # 10,000 rows, every key once
     "dense": "SELECT id AS k, id * 2 AS w FROM range(10000)",

@@ -126,11 +126,12 @@ def main(to: str, how_many: str) -> None:
     spark = SparkSession.builder.getOrCreate()
     write(spark)
     wrong = []
-    some, steps = list(orders(every=how_many == "every")), 1 if how_many == "every" else 4
+    every = how_many == "every"
+    tried = list(orders(every))
     for i, form in enumerate(FORMS):
         use(spark, None)
         plain = rows(spark, form)
-        for order in some[i % steps :: steps]:
+        for order in tried if every else tried[i % 4 :: 4]:
             use(spark, order)
             found = rows(spark, form)
             if found != plain:

@@ -54,7 +54,9 @@ def master(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @tiers.on("3.5")
 @pytest.mark.parametrize(
-    "master", ["local-cluster[2,1,1024]", *(["standalone"] if tiers.ALL else [])], indirect=True
+    "master",
+    ["local-cluster[2,1,1024]", pytest.param("standalone", marks=tiers.LONG)],
+    indirect=True,
 )
 def test_executors_need_no_jar(spark_submit: Submit, spark_jar: Path, master: str) -> None:
     run = spark_submit(

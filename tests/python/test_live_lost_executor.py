@@ -94,7 +94,7 @@ print("jars:", sc._jsc.sc().listJars().size())
 """
 
 
-@pytest.mark.parametrize("on_executors", [True, False] if tiers.ALL else [True])
+@pytest.mark.parametrize("on_executors", [True, pytest.param(False, marks=tiers.LONG)])
 def test_stages_run_again_as_decided(
     spark_submit: Submit, spark_jar: Path, tmp_path: Path, on_executors: bool
 ) -> None:

@@ -248,7 +248,7 @@ def test_a_function_at_fault_costs_a_submitted_job_its_decisions_only(
 
 
 @pytest.mark.parametrize(
-    "master", ["local[2]", *(["local-cluster[2,1,1024]"] if tiers.ALL else [])]
+    "master", ["local[2]", pytest.param("local-cluster[2,1,1024]", marks=tiers.LONG)]
 )
 def test_a_submitted_function_decides_and_its_output_is_in_the_drivers_log(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, master: str

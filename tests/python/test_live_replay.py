@@ -117,7 +117,7 @@ def test_the_policies_in_force_give_every_recorded_decision(log: Log) -> None:
     assert_no_difference(log)
 
 
-@pytest.mark.skipif(not tiers.ALL, reason="takes ten minutes: runs with TEST_ALL=1")
+@tiers.LONG
 def test_the_policies_in_force_give_every_recorded_decision_of_tpcds(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,7 +77,13 @@ EACH = {"lowered": "spare.join_selection=off", "others": "0", "rows": "500", "gu
 
 @pytest.mark.skipif(not servers.HAS_CONNECT, reason="no jar of Spark Connect: make env")
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("said", [*EXPECTED, "denied"] if tiers.ALL else ["allow", "denied"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("allow", "denied"),
+        *(pytest.param(said, marks=tiers.LONG) for said in ("deny", "shadow")),
+    ],
+)
 def test_clients_may_do_what_is_submitted_for_sessions(said: str, tmp_path: Path) -> None:
     """They are shown nothing that Spark's patterns hide, and no other's decisions."""
     expected = EXPECTED.get(said, EXPECTED["deny"]) | EACH  # what cannot be read denies

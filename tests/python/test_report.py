@@ -156,6 +156,13 @@ every_page = pytest.mark.parametrize("of", PAGES.values(), ids=PAGES)
 
 
 @every_page
+def test_sentences_have_a_space_between_them(of: Data) -> None:
+    """Jinja takes the end of a line away after a block."""
+    text = re.sub("<[^>]*>", "\n", re.sub(r"</?(?:span|code|strong|a)\b[^>]*>", "", rendered(of)))
+    assert re.findall(r"[^.]*[a-z]\.[A-Z][^.]*", text) == []
+
+
+@every_page
 def test_the_page_is_whole_and_ids_are_unique(of: Data) -> None:
     tree = Tree(rendered(of))
     ids = [attrs["id"] for _, attrs, _ in tree.elements if "id" in attrs]

@@ -37,8 +37,8 @@ def share(cases: Iterable[T], of: int = 4) -> list[T]:
 
 # Of a test with this mark, or of each test in a file, `make test` runs `share` of the cases.
 QUARTER = pytest.mark.quarter
-# A test that shows what others have shown by other means.
-LONG = pytest.mark.skipif(not ALL, reason="takes a minute: runs with TEST_ALL=1")
+# A test or a case that takes a minute or more, beside others that show much of the same.
+LONG = pytest.mark.skipif(not ALL, reason="takes long: runs with TEST_ALL=1")
 
 
 def select(items: list[pytest.Item]) -> list[pytest.Item]:
