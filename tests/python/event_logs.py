@@ -63,6 +63,39 @@ SETTINGS = {
 }
 
 
+# Fields of closing events by the column that Spark's own events give.
+CLOSED = {
+    "fingerprint": "fingerprint",
+    "wall_ms": "wallMillis",
+    "executor_core_ms": "executorCoreMillis",
+    "executor_memory_mib_s": "executorMemoryMiBSeconds",
+    "stages": "stages",
+    "retried_stages": "retriedStages",
+    "failed_tasks": "failedTasks",
+    "killed_tasks": "killedTasks",
+    "task_ms": "taskMillis",
+    "cpu_ms": "cpuMillis",
+    "gc_ms": "gcMillis",
+    "input_bytes": "inputBytes",
+    "shuffle_read_bytes": "shuffleReadBytes",
+    "shuffle_write_bytes": "shuffleWriteBytes",
+    "memory_spill_bytes": "memorySpillBytes",
+    "disk_spill_bytes": "diskSpillBytes",
+    "peak_execution_memory_bytes": "peakExecutionMemoryBytes",
+    "max_over_median": "maxOverMedian",
+    "joins": "joins",
+    "dropped_events": "droppedEvents",
+    "planning_ms": "planningMillis",
+    "asked_us": "askedMicros",
+}
+
+
+def closed(lines: Iterable[str]) -> dict[int, dict[str, Any]]:
+    """What closing events say, by query, under the names of columns."""
+    events = (json.loads(line) for line in lines if "AqePilotQueryClosed" in line[:80])
+    return {e["executionId"]: {name: e.get(of) for name, of in CLOSED.items()} for e in events}
+
+
 def written(
     spark: SparkSession, lines: Iterable[str], path: Path, codec: str | None = None
 ) -> Path:

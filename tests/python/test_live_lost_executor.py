@@ -6,9 +6,12 @@ import ast
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+import event_logs
 import skewed
 import tiers
+from aqepilot.log import read_log
 from conftest import Submit
 from submitting import EXTENSION
 
@@ -96,9 +99,15 @@ print("jars:", sc._jsc.sc().listJars().size())
 
 @pytest.mark.parametrize("on_executors", [True, pytest.param(False, marks=tiers.LONG)])
 def test_stages_run_again_as_decided(
-    spark_submit: Submit, spark_jar: Path, tmp_path: Path, on_executors: bool
+    spark: SparkSession,
+    spark_submit: Submit,
+    spark_jar: Path,
+    tmp_path: Path,
+    on_executors: bool,
 ) -> None:
     """Whether or not the executors, JVMs of their own here, have the jar."""
+    events = tmp_path / "events"
+    events.mkdir()
     ran = spark_submit(
         JOB,
         ["--jars" if on_executors else "--driver-class-path", str(spark_jar)],
@@ -111,6 +120,12 @@ def test_stages_run_again_as_decided(
             "spark.scheduler.minRegisteredResourcesRatio": "1",
         }
         | {"spark.aqepilot.policies": "p"}
+        | {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": events.as_uri(),
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.rolling.enabled": "false",
+        }
         | {f"spark.aqepilot.policy.p.{point}": text for point, text in POLICY.items()},
         job_words=[str(Path(__file__).parent), str(tmp_path / "tables")],
         timeout_s=400,
@@ -126,3 +141,20 @@ def test_stages_run_again_as_decided(
     assert said["adopted"] == "partition_coalescing shuffle_partitions skew_join"
     assert (said["executors"], said["jars"]) == ("2", str(int(on_executors)))
     assert (said["off retried"], said["enforce retried"]) == ("False", "True")
+    assert_counted_as_the_log_is_read(spark, events)
+
+
+def assert_counted_as_the_log_is_read(spark: SparkSession, events: Path) -> None:
+    """Retried stages, lost tasks, and the cores and memory of executors that came and went."""
+    (log,) = (file for file in events.iterdir() if not file.name.startswith("."))
+    read = read_log(spark, log)
+    queries = {q.execution_id: q.asDict() for q in read.queries.collect()}
+    (app,) = read.applications.collect()
+    assert {e.memory_mib for e in app.executors} == {512}
+    assert sum(e.removed is not None for e in app.executors) > 0
+    closed = event_logs.closed(log.read_text().splitlines())
+    for execution, told in closed.items():
+        told.pop("cpu_ms")
+        assert {name: queries[execution][name] for name in told} == told
+    assert sum(query["retried_stages"] for query in closed.values()) > 0
+    assert all(query["executor_memory_mib_s"] > 0 for query in closed.values())

@@ -187,17 +187,18 @@ def test_figures_of_queries_are_those_of_sparks_status_store(ran: Ran, expected:
 def test_closing_events_count_as_the_log_is_read(ran: Ran, expected: Rows) -> None:
     """A run with policies is measured by the same measure as a plain one."""
     queries = {q["execution_id"]: q for q in expected["queries"]}
-    closed = [e for e in map(json.loads, ran.lines) if e["Event"].endswith("AqePilotQueryClosed")]
+    closed = event_logs.closed(ran.lines)
     assert len(closed) >= 5
-    for event in closed:
-        query = queries[event["executionId"]]
-        assert query["fingerprint"] == event["fingerprint"]
-        assert query["wall_ms"] == event["wallMillis"]
-        assert query["task_ms"] == event["taskMillis"]
-        assert query["shuffle_read_bytes"] == event["shuffleReadBytes"]
-        assert query["peak_execution_memory_bytes"] == event["peakExecutionMemoryBytes"]
+    for execution, told in closed.items():
+        query = queries[execution]
+        # Nanoseconds are cut off for each stage in the one, for the query in the other.
+        assert abs(told.pop("cpu_ms") - query["cpu_ms"]) <= query["stages"] + 1
+        assert {name: query[name] for name in told} == told
         assert query["decisions"] > 0
-        assert query["dropped_events"] == event["droppedEvents"]
+        assert query["planning_ms"] > 0 < query["asked_us"]
+        assert query["executor_memory_mib_s"] is None, "the driver is the executor"
+    assert {q["planning_ms"] for q in expected["queries"] if not q["decisions"]} == {None}
+    assert any((query["max_over_median"] or 0) > 1 for query in closed.values())
 
 
 def test_joins_are_those_of_the_final_plan(expected: Rows) -> None:
@@ -381,6 +382,8 @@ def test_a_log_without_aqepilot(
         "job": None,
         "run": None,
         "attempt": None,
+        "planning_ms": None,
+        "asked_us": None,
     }
 
     def in_order(queries: list[dict[str, Any]]) -> list[str]:

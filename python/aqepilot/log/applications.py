@@ -11,13 +11,19 @@ from aqepilot.log.files import LogFile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# What of a resource profile is memory, MiB.
+_MEMORY = ("memory", "memoryOverhead", "offHeap", "`pyspark.memory`")
 _APPLICATION = (
     "Event string, `Spark Version` string, `App Name` string, `App ID` string, `User` string, "
     "`App Attempt ID` string, `Timestamp` bigint, `Executor ID` string, "
-    "`Executor Info` struct<`Total Cores`: int>"
+    "`Executor Info` struct<`Total Cores`: int, `Resource Profile Id`: int>, "
+    "`Resource Profile Id` int, "
+    "`Executor Resource Requests` struct<"
+    f"{', '.join(f'{name}: struct<Amount: bigint>' for name in _MEMORY)}>"
 )
 _STARTED = "SparkListenerApplicationStart"
 _EXECUTOR = ("SparkListenerExecutorAdded", "SparkListenerExecutorRemoved")
+_PROFILE = "SparkListenerResourceProfileAdded"
 _HEADS = {
     "app_id": "e.`App ID`",
     "app_attempt_id": "e.`App Attempt ID`",
@@ -39,7 +45,8 @@ def applications(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
 
 def told(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
     """`log`, `app_id`, `app_attempt_id` and `executors`, of the few lines that tell them."""
-    counted = _counted(spark, of, [f'{events.BEGIN}{name}"' for name in (_STARTED, *_EXECUTOR)])
+    names = (_STARTED, *_EXECUTOR, _PROFILE)
+    counted = _counted(spark, of, [f'{events.BEGIN}{name}"' for name in names])
     found = counted.withColumn("log", files.log_column(events.expr("file")))
     return _of_logs(found).select("log", "app_id", "app_attempt_id", "executors")
 
@@ -67,9 +74,13 @@ def _counted(spark: SparkSession, of: Sequence[LogFile], prefixes: Sequence[str]
     )
     unreadable = f"begin != '{events.BEGIN}' OR e._corrupt IS NOT NULL OR e.Event IS NULL"
     is_executor = f"event IN {_EXECUTOR}"
+    amounts = (f"coalesce(e.`Executor Resource Requests`.{name}.Amount, 0)" for name in _MEMORY)
+    memory = " + ".join(amounts)
     executor = {
         "id": f"CASE WHEN {is_executor} THEN e.`Executor ID` END",
         "cores": "e.`Executor Info`.`Total Cores`",
+        "profile": "coalesce(e.`Executor Info`.`Resource Profile Id`, e.`Resource Profile Id`)",
+        "memory_mib": events.when("ResourceProfileAdded", memory),
         "added": events.when("ExecutorAdded", "e.Timestamp"),
         "removed": events.when("ExecutorRemoved", "e.Timestamp"),
     }
@@ -90,10 +101,12 @@ def _of_logs(counted: DataFrame) -> DataFrame:
     counts = {name: f"sum({name})" for name in ("lines", "unreadable_lines")}
     last = {name: f"max({name})" for name in _HEADS}
     by_executor = events.aggregated(
-        counted.groupBy("log", "id"),
+        counted.groupBy("log", "id", events.expr("CASE WHEN id IS NULL THEN profile END")),
         {
             **last,
             "cores": "max(cores)",
+            "profile": "max(profile)",
+            "memory_mib": "max(memory_mib)",
             "added": "min(added)",
             "removed": "max(removed)",
             **counts,
@@ -107,10 +120,19 @@ def _of_logs(counted: DataFrame) -> DataFrame:
             "ended": events.time("max(ended)"),
             "executors": "sort_array(collect_list(CASE WHEN added IS NOT NULL THEN struct("
             f"id, cores, {events.time('added')} AS added, "
-            f"{events.time('removed')} AS removed) END))",
+            f"{events.time('removed')} AS removed, profile) END))",
+            "memory": "map_from_entries(collect_list(CASE WHEN memory_mib IS NOT NULL THEN "
+            "struct(profile, memory_mib) END))",
             **counts,
         },
-    )
+    ).withColumn("executors", events.expr(_EXECUTORS))
+
+
+# In local mode the driver is the executor, and the profile says nothing of its memory.
+_EXECUTORS = """
+    transform(executors, e -> struct(e.id, e.cores, e.added, e.removed,
+      CASE WHEN e.id != 'driver' THEN try_element_at(memory, e.profile) END AS memory_mib))
+"""
 
 
 def _with_problems(counted: DataFrame, of: Sequence[LogFile]) -> DataFrame:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from aqepilot.decision import COLUMNS as _DECISION
 
-VERSION = 3
+VERSION = 4
 
 
 class LogColumn(NamedTuple):
@@ -64,8 +64,11 @@ APPLICATIONS = _columns(
         ("spark_version", "string", "e.g. 4.3.0"),
         ("started", "timestamp", "when the application started; null when the log does not say"),
         ("ended", "timestamp", "when it ended; null while it runs, and when it broke off"),
-        ("executors", "array<struct<id: string, cores: int, added: timestamp, removed: timestamp>>",
-         "its executors; `removed` is null of those that were there at the end"),
+        ("executors", "array<struct<id: string, cores: int, added: timestamp, removed: timestamp, "
+         "memory_mib: bigint>>",
+         "its executors; `removed` is null of those that were there at the end; `memory_mib` is "
+         "what the resource profile asks for: heap, and of overhead, off-heap and Python's memory "
+         "what is set; null in local mode, and in tables of before version 4"),
         ("lines", "bigint", "lines of the log"),
         ("unreadable_lines", "bigint", "of these, those that are no whole event: the last one of a "
          "log that is still written or was cut off, and all lines of a file that is no log"),
@@ -120,6 +123,12 @@ QUERIES = _columns(
          "before"),
         ("executor_core_ms", "bigint", "milliseconds of cores that executors had while it ran, "
          "busy or not; queries that ran at once each count them; null when the log ends before"),
+        ("executor_memory_mib_s", "bigint", "MiB of memory that executors had while it ran, times "
+         "seconds; null when the log ends before, and where `memory_mib` of one is"),
+        ("planning_ms", "bigint", "all phases of Spark's QueryPlanningTracker, milliseconds; what "
+         "AQE plans anew while it runs is in none of them; null of queries without a decision"),
+        ("asked_us", "double", "time for all answers and facts of its decisions, microseconds; "
+         "null of queries without a decision"),
         ("stages", "bigint", "stage attempts that it ran"),
         ("retried_stages", "bigint", "of these, those that were not the first attempt"),
     ),

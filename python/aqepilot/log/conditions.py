@@ -74,7 +74,7 @@ def _met(asked: DataFrame, condition: str) -> DataFrame:
         raise AqePilotError(Problem("CONDITION_INVALID", message))
     try:
         found = [
-            with_facts(asked.where(f"point = '{point}'"), point)
+            with_facts(asked.where(f"point = '{point}'"), point, [condition])
             .select("*", "f.*")
             # A condition has to be boolean, which `where` checks and a column does not.
             .withColumn("_met", functions.expr(f"coalesce(({condition}) AND true, false)"))

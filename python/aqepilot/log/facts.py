@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from aqepilot import catalog
+from aqepilot.catalog import Fact
 from aqepilot.function import is_python
 from aqepilot.log import functions_of_python, left_out
 
@@ -16,15 +17,102 @@ if TYPE_CHECKING:
 _PLAIN = ("bigint", "int", "double", "boolean", "string")
 
 
-def with_facts(asks: DataFrame, point: str) -> DataFrame:
-    """Adds the facts of a point as a struct `f`; `f._corrupt` is not null where they are cut."""
+def with_facts(asks: DataFrame, point: str, texts: Iterable[str]) -> DataFrame:
+    """Adds facts of a point as a struct `f`; `f._corrupt` is not null where they are cut.
+
+    Args:
+        asks: Rows with `facts`, as JSON.
+        point: The decision point.
+        texts: All that read the facts. What none of them may read is left out: to read a fact costs
+            more than to pass it over.
+    """
     from pyspark.sql import functions
 
-    packed = functions.expr("CASE WHEN contains(facts, '\"packed\":') THEN facts END")
-    facts = functions.coalesce(functions_of_python.unpacked()(packed), left_out.as_nulls("facts"))
-    schema = f"{catalog.facts_schema(point)}, `_corrupt` string"
+    read = may_be_read(point, texts)
+    column = functions.col("facts")
+    if has_long(read):
+        packed = functions.expr("CASE WHEN contains(facts, '\"packed\":') THEN facts END")
+        unpacked = functions_of_python.unpacked()(packed)
+        column = functions.coalesce(unpacked, left_out.as_nulls("facts"))
+    groups = [f"`{group}` {_struct(facts)}" for group, facts in _groups(read).items()]
+    schema = ", ".join([*groups, "`_corrupt` string"])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
-    return asks.withColumn("f", functions.from_json(facts, schema, options))
+    return asks.withColumn("f", functions.from_json(column, schema, options))
+
+
+def as_asked(point: str, texts: Iterable[str]) -> dict[str, str]:
+    """Returns each group of a point's facts in SQL, over `with_facts` of the same texts.
+
+    A fact that they do not read is a null there.
+    """
+    read = _groups(may_be_read(point, texts))
+    found = {}
+    for group, facts in _groups(catalog.point(point).facts).items():
+        if read.get(group) == facts:
+            found[group] = f"f.`{group}`"
+        elif group in read:
+            names = {fact.path for fact in read[group]}
+            fields = ", ".join(_field(fact, fact.path in names) for fact in facts)
+            found[group] = f"named_struct({fields})"
+        else:
+            found[group] = f"cast(null AS {_struct(facts)})"
+    return found
+
+
+def may_be_read(point: str, texts: Iterable[str]) -> list[Fact]:
+    """Returns the facts of a point that texts may read.
+
+    A Python function may read all of them. A text in SQL may read those that it names, all of a
+    group that it names as a whole, and all where it has a star that stands for columns.
+
+    Args:
+        point: The decision point.
+        texts: Policies' texts there, their `when`, and conditions.
+
+    >>> [f.path for f in may_be_read("skew_join", ["left.max_bytes / 1e6 * right . p99_bytes"])]
+    ['left.max_bytes', 'right.p99_bytes']
+    >>> {f.path.partition(".")[0] for f in may_be_read("skew_join", ["to_json(left)"])}
+    {'left'}
+    >>> len(may_be_read("skew_join", ["struct(*)"])) == len(catalog.point("skew_join").facts)
+    True
+    """
+    facts = catalog.point(point).facts
+    texts = list(texts)
+    plain = [text.lower().replace("`", "") for text in texts]
+    if any(map(is_python, texts)) or any(re.search(r"[(,]\s*\*", text) for text in plain):
+        return list(facts)
+
+    def are_read(group: str, name: str) -> bool:
+        whole = rf"(?<![\w.]){group}(?!\w)(?!\s*\.\s*\w)"
+        return any(re.search(rf"{whole}|{_pattern(group, name)}", text) for text in plain)
+
+    return [fact for fact in facts if are_read(*fact.path.split("."))]
+
+
+def _pattern(group: str, name: str) -> str:
+    return rf"(?<![\w.]){group}\s*\.\s*{name}(?!\w)"
+
+
+def has_long(facts: Iterable[Fact]) -> bool:
+    """Whether a log may have one of them packed, or left out."""
+    return any(fact.type == "array<bigint>" for fact in facts)
+
+
+def _groups(facts: Iterable[Fact]) -> dict[str, list[Fact]]:
+    found: dict[str, list[Fact]] = {}
+    for fact in facts:
+        found.setdefault(fact.path.partition(".")[0], []).append(fact)
+    return found
+
+
+def _struct(facts: Iterable[Fact]) -> str:
+    fields = (f"`{fact.path.partition('.')[2]}`: {fact.type}" for fact in facts)
+    return f"struct<{', '.join(fields)}>"
+
+
+def _field(fact: Fact, is_read: bool) -> str:
+    value = f"f.{fact.path}" if is_read else f"cast(null AS {fact.type})"
+    return f"'{fact.path.partition('.')[2]}', {value}"
 
 
 def named(point: str, texts: Iterable[str]) -> list[str]:
@@ -42,9 +130,7 @@ def named(point: str, texts: Iterable[str]) -> list[str]:
     plain = [text.lower().replace("`", "") for text in texts if not is_python(text)]
 
     def is_named(path: str) -> bool:
-        parts = r"\s*\.\s*".join(map(re.escape, path.split(".")))
-        pattern = rf"(?<![\w.]){parts}(?!\w)"
-        return any(re.search(pattern, text) for text in plain)
+        return any(re.search(_pattern(*path.split(".")), text) for text in plain)
 
     return [
         fact.path

@@ -25,7 +25,8 @@ _QUERY = {
     f"{SQL}ExecutionEnd": f"{_TIME}, `errorMessage` string",
     f"{OURS}QueryClosed": "`executionId` bigint, `fingerprint` string, `droppedEvents` bigint, "
     "`claimed` array<bigint>, `job` string, `run` string, `attempt` int, "
-    "`experiment` string, `unit` string, `arm` string",
+    "`experiment` string, `unit` string, `arm` string, "
+    "`planningMillis` bigint, `askedMicros` double",
     f"{OURS}Decision": "`executionId` bigint, `fingerprint` string",
 }
 # Each node of the plan, root first; quotes within a description are escaped.
@@ -62,6 +63,8 @@ def queries(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> Data
             "experiment": "max(experiment)",
             "unit": "max(unit)",
             "arm": "max(arm)",
+            "planning_ms": "max(planningMillis)",
+            "asked_us": f"max({events.when('QueryClosed', 'askedMicros', OURS)})",
         },
     ).where("start_ms IS NOT NULL OR end_ms IS NOT NULL")
     sums = {name: f"sum({name})" for name in stages.ADDED}
@@ -88,7 +91,8 @@ def queries(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> Data
         "ended": events.time("end_ms"),
         "succeeded": "CASE WHEN end_ms IS NOT NULL THEN error IS NULL END",
         "wall_ms": "end_ms - start_ms",
-        "executor_core_ms": _CORE_MS,
+        "executor_core_ms": _had("e.cores"),
+        "executor_memory_mib_s": f"{_had('e.memory_mib')} div 1000",
         "peak_execution_memory_bytes": "coalesce(peak_execution_memory_bytes, 0)",
     }
     filled = joined.na.fill(nothing).withColumns(
@@ -97,8 +101,11 @@ def queries(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> Data
     return events.shaped(filled, columns.QUERIES)
 
 
-_CORE_MS = """
-    CASE WHEN end_ms - start_ms IS NOT NULL THEN aggregate(coalesce(executors, array()), 0L,
-    (sum, e) -> sum + e.cores * greatest(0L, least(end_ms, coalesce(unix_millis(e.removed), end_ms))
-    - greatest(start_ms, unix_millis(e.added)))) END
-"""
+def _had(what: str) -> str:
+    """What executors had while the query ran, times milliseconds, in SQL."""
+    return f"""
+        CASE WHEN end_ms - start_ms IS NOT NULL THEN aggregate(
+          filter(transform(coalesce(executors, array()), e -> struct({what} AS had, greatest(0L,
+            least(end_ms, coalesce(unix_millis(e.removed), end_ms))
+            - greatest(start_ms, unix_millis(e.added))) AS ms)), e -> e.ms > 0),
+          0L, (sum, e) -> sum + e.had * e.ms) END"""

@@ -12,7 +12,7 @@ from aqepilot.function import is_python
 from aqepilot.given import PolicyLike
 from aqepilot.log import Log, changes, functions_of_python, left_out
 from aqepilot.log.conditions import failing
-from aqepilot.log.facts import named, with_facts
+from aqepilot.log.facts import as_asked, has_long, may_be_read, named, with_facts
 from aqepilot.policies import Policy, as_policies
 
 if TYPE_CHECKING:
@@ -85,23 +85,11 @@ def replay(log: Log, *policies: PolicyLike, against: Sequence[PolicyLike] = ()) 
     if not points:
         message = "there is no policy to replay: give one at least."
         raise AqePilotError(Problem("POLICY_MISSING", message))
-    asks = _asks(log.decisions.where(functions.col("point").isin(points)))
-    asked = reduce(
+    answered = reduce(
         lambda one, other: one.unionByName(other),
-        (_at(asks.where(functions.col("point") == p), p, new, old) for p in points),
+        (_answered(log.decisions.where(functions.col("point") == p), p, new, old) for p in points),
     )
-    earlier = functions.expr(
-        "execution_id IS NOT NULL AND coalesce(max(changed) OVER (PARTITION BY log, execution_id "
-        "ORDER BY decision_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false)"
-    )
-    asked = (
-        asked.withColumn("earlier", earlier)
-        .withColumn(
-            "unknown",
-            functions.expr("coalesce(unknown, CASE WHEN earlier THEN 'EARLIER_DECISION' END)"),
-        )
-        .drop("earlier")
-    )
+    asked = _outcomes(_asks(answered), bool(old))
     return Replay(asked, changes.of(asked, log.queries, _named(points, new + old)))
 
 
@@ -122,7 +110,35 @@ def _checked(spark: SparkSession, given: Sequence[PolicyLike]) -> list[Policy]:
     return policies
 
 
-def _asks(decisions: DataFrame) -> DataFrame:
+def _answered(decisions: DataFrame, point: str, new: list[Policy], old: list[Policy]) -> DataFrame:
+    """Adds `found`, what policies answer now, to each decision: before its facts have to move."""
+    from pyspark.sql import functions
+
+    own = [policy for policy in (*new, *old) if point in policy.points]
+    texts = [text for p in own for text in (p.points[point], p.when) if text]
+    read = with_facts(decisions, point, texts)
+    replayed, scores = _answers(read, point, texts, new, "replayed")
+    recorded = "NULL"
+    if old:
+        replayed, old_scores = _answers(replayed, point, texts, old, "_old")
+        recorded, scores = "_old", scores or old_scores
+    is_left_out = has_long(may_be_read(point, [policy.points[point] for policy in own]))
+    unknown = (
+        "CASE WHEN facts IS NULL THEN 'FACTS_MISSING' "
+        "WHEN f._corrupt IS NOT NULL THEN 'FACTS_UNREADABLE' "
+        f"WHEN {is_left_out} AND {left_out.IS} THEN 'FACTS_LEFT_OUT' "
+        f"WHEN {scores} THEN 'SCORES' END"
+    )
+    pairs = [f"'{path}', cast(f.{path} AS string)" for path in _named([point], new + old)]
+    found = (
+        f"struct(facts IS NOT NULL AS has_facts, replayed, cast({recorded} AS array<{_EVENT}>) AS "
+        f"recorded, cast(map({', '.join(pairs)}) AS map<string, string>) AS named, {unknown} AS "
+        "unknown)"
+    )
+    return replayed.withColumn("found", functions.expr(found)).drop("f", "replayed", "_old")
+
+
+def _asks(answered: DataFrame) -> DataFrame:
     """One row for each time that policies were asked, with all that was recorded of it."""
     from pyspark.sql import functions
 
@@ -131,11 +147,12 @@ def _asks(decisions: DataFrame) -> DataFrame:
         "'mode', mode, 'answer', answer, 'failed', answer IS NULL)"
     )
     refused = "NOT applied AND mode = 'enforce' AND answer IS NOT NULL"
-    # Where nobody was asked there is no subject.
-    asked = decisions.where("subject IS NOT NULL").groupBy(*_ASK)
+    # Where nobody was asked there is no subject. Rows of a query meet once, for what follows, too.
+    asked = answered.where("subject IS NOT NULL").repartition("log", "execution_id").groupBy(*_ASK)
     return asked.agg(
         functions.min("decision_id").alias("decision_id"),
         functions.first("facts", ignorenulls=True).alias("facts"),
+        functions.expr("max_by(found, found.has_facts)").alias("found"),
         functions.expr(
             f"transform(filter(sort_array(collect_list({event})), e -> e.policy IS NOT NULL), e -> "
             f"cast(struct(e.policy, e.revision, e.mode, e.answer, e.failed) AS {_EVENT}))"
@@ -148,32 +165,25 @@ def _asks(decisions: DataFrame) -> DataFrame:
     )
 
 
-def _at(asks: DataFrame, point: str, new: list[Policy], old: list[Policy]) -> DataFrame:
+def _outcomes(asks: DataFrame, is_against: bool) -> DataFrame:
+    """What the policies change, and what of it is not to be relied on."""
     from pyspark.sql import functions
 
-    read = with_facts(asks, point)
-    replayed, scores = _answers(read, point, new, "new")
-    if old:
-        replayed, old_scores = _answers(replayed, point, old, "recorded")
-        scores = scores or old_scores
-    asked = [policy.points[point] for policy in (*new, *old) if point in policy.points]
-    may_read = any(left_out.may_be_read(point, text) for text in asked)
-    unknown = (
-        "CASE WHEN facts IS NULL THEN 'FACTS_MISSING' "
-        "WHEN f._corrupt IS NOT NULL THEN 'FACTS_UNREADABLE' "
-        f"WHEN {may_read} AND {left_out.IS} THEN 'FACTS_LEFT_OUT' "
-        f"WHEN {scores} THEN 'SCORES' END"
-    )
     differ = f"NOT {_in_effect('before')} <=> {_in_effect('after')}"
-    pairs = [f"'{path}', cast(f.{path} AS string)" for path in _named([point], new + old)]
-    facts = f"cast(map({', '.join(pairs)}) AS map<string, string>)"
+    earlier = (
+        "execution_id IS NOT NULL AND coalesce(max(changed) OVER (PARTITION BY log, execution_id "
+        "ORDER BY decision_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false)"
+    )
+    unknown = f"coalesce(found.unknown, CASE WHEN {earlier} THEN 'EARLIER_DECISION' END)"
+    recorded = "found.recorded" if is_against else "recorded"
     return (
-        replayed.withColumnRenamed("new", "replayed")
-        .withColumn("unknown", functions.expr(unknown))
-        .withColumn("before", functions.expr(_first("recorded") if old else "_applied"))
+        asks.withColumn("recorded", functions.expr(recorded))
+        .withColumn("replayed", functions.expr("found.replayed"))
+        .withColumn("before", functions.expr(_first("recorded") if is_against else "_applied"))
         .withColumn("after", functions.expr(_first("replayed")))
-        .withColumn("changed", functions.expr(f"{differ} AND unknown IS NULL"))
-        .withColumn("named", functions.expr(facts))
+        .withColumn("changed", functions.expr(f"{differ} AND found.unknown IS NULL"))
+        .withColumn("named", functions.expr("found.named"))
+        .withColumn("unknown", functions.expr(unknown))
         .select(*_ASK, "decision_id", "facts", "recorded", "replayed", *_OUTCOME)
     )
 
@@ -205,17 +215,26 @@ def _in_effect(answer: str) -> str:
 
 
 def _answers(
-    asks: DataFrame, point: str, policies: Sequence[Policy], name: str
+    asks: DataFrame, point: str, texts: Sequence[str], policies: Sequence[Policy], name: str
 ) -> tuple[DataFrame, bool]:
-    """Adds what each policy answers, as `Asking.scala` asks them; whether one gives scores."""
+    """Adds what each policy answers, as `Asking.scala` asks them; whether one gives scores.
+
+    Args:
+        asks: Facts as `with_facts` reads them.
+        point: The decision point.
+        texts: What the facts were read for.
+        policies: Those that are asked.
+        name: Of the new column.
+    """
     from pyspark.sql import functions
 
     scores = False
     events: list[str] = []
     frame = asks.withColumn("_decided", functions.lit(False))
-    known = [fact.path.partition(".")[0] for fact in catalog.point(point).facts]
-    facts = functions.struct(*(functions.col(f"f.`{group}`") for group in dict.fromkeys(known)))
-    query = functions.struct(functions.col("f.query"))
+    groups = as_asked(point, texts)
+    all_groups = ", ".join(f"{value} AS `{group}`" for group, value in groups.items())
+    facts = functions.expr(f"struct({all_groups})")
+    query = functions.expr(f"struct({groups['query']} AS query)")
     for i, policy in enumerate(p for p in policies if point in p.points):
         when = _answer("when", policy.when, query) if policy.when else functions.expr(_ALWAYS)
         answer = _answer(point, policy.points[point], facts)

@@ -189,6 +189,28 @@ final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Opt
   *   of the control file, when the query ended; none without one, or where it was never read
   * @param controlAgeMillis
   *   since the control file had been read last, milliseconds
+  * @param planningMillis
+  *   all phases of Spark's QueryPlanningTracker, milliseconds: parsing, analysis, optimization, planning; what AQE plans
+  *   anew while the query runs is in none of them
+  * @param askedMicros
+  *   time for all answers and facts of its decisions, microseconds
+  * @param executorCoreMillis
+  *   milliseconds of cores that executors had while it ran, busy or not
+  * @param executorMemoryMiBSeconds
+  *   memory that executors had while it ran, times seconds: heap, and of overhead, off-heap and Python's memory what is
+  *   set; none in local mode
+  * @param gcMillis
+  *   what the JVM collected garbage for while tasks ran, milliseconds
+  * @param killedTasks
+  *   task attempts that were killed
+  * @param stages
+  *   stage attempts that it ran
+  * @param retriedStages
+  *   of these, those that were not the first attempt
+  * @param maxOverMedian
+  *   the longest task over the median, of the stage where that is most; none where no stage had three tasks
+  * @param joins
+  *   the joins of its last plan, root first: `ShuffledHashJoin BuildRight`
   */
 final case class AqePilotQueryClosed(
     schemaVersion: Int,
@@ -221,5 +243,16 @@ final case class AqePilotQueryClosed(
     runSource: Option[String] = None,
     attemptSource: Option[String] = None,
     @JsonDeserialize(contentAs = classOf[java.lang.Long]) controlVersion: Option[Long] = None,
-    @JsonDeserialize(contentAs = classOf[java.lang.Long]) controlAgeMillis: Option[Long] = None
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) controlAgeMillis: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) planningMillis: Option[Long] = None,
+    askedMicros: Option[Double] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) executorCoreMillis: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) executorMemoryMiBSeconds: Option[Long] =
+      None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) gcMillis: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) killedTasks: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) stages: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) retriedStages: Option[Long] = None,
+    maxOverMedian: Option[Double] = None,
+    joins: Seq[String] = Nil
 ) extends SparkListenerEvent

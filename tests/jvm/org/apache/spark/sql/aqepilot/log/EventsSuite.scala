@@ -130,11 +130,32 @@ class EventsSuite extends AnyFunSuite {
       runSource = Some("SETTING"),
       attemptSource = Some("AIRFLOW_CTX_TRY_NUMBER"),
       controlVersion = Some(7L),
-      controlAgeMillis = Some(20L)
+      controlAgeMillis = Some(20L),
+      planningMillis = Some(5L),
+      askedMicros = Some(1.5),
+      executorCoreMillis = Some(6L),
+      executorMemoryMiBSeconds = Some(7L),
+      gcMillis = Some(8L),
+      killedTasks = Some(9L),
+      stages = Some(10L),
+      retriedStages = Some(11L),
+      maxOverMedian = Some(1.25),
+      joins = Seq("SortMergeJoin", "ShuffledHashJoin BuildRight")
     )
     val backToo = readBack(more).asInstanceOf[AqePilotQueryClosed]
     assert(backToo == more)
-    assert(backToo.controlVersion.get + backToo.controlAgeMillis.get == 27L)
+    val longs = Seq(
+      backToo.controlVersion,
+      backToo.controlAgeMillis,
+      backToo.planningMillis,
+      backToo.executorCoreMillis,
+      backToo.executorMemoryMiBSeconds,
+      backToo.gcMillis,
+      backToo.killedTasks,
+      backToo.stages,
+      backToo.retriedStages
+    )
+    assert(longs.flatten.sum == 83L)
   }
 
   test("what a control file says comes back equal") {

@@ -52,6 +52,7 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
   private val later = new Later("aqepilot-record")
   // What is no session's own is redacted as the application was submitted, alike in all events that name it.
   private lazy val ofApplication = Redaction.ofTexts(sc.conf)
+  private val executors = new Executors(sc)
   private val recorder =
     new QueryRecorder(
       closed => postLast(Redaction.closed(closed, ofApplication)),
@@ -59,6 +60,7 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
       ring.claim,
       later,
       droppedEvents,
+      executors,
       conf => Some(Runs.of(conf.getOrElse(new SQLConf), sc)),
       () => Control.of(sc),
       (conf, id, session, query) => Experiments.ended(sc, conf, id, session, query()),
@@ -82,6 +84,7 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
   private val logged = LoggedFacts.of(AqePilotConf.inForce(AqePilotConf.LogFacts))
   private val listening = failOpen("listener", false) {
     sc.listenerBus.addToQueue(recorder, Queue)
+    recorder.listening()
     true
   }
 

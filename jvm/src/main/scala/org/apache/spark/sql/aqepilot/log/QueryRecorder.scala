@@ -7,7 +7,6 @@ import scala.annotation.tailrec
 import scala.collection.mutable
 import scala.util.Try
 
-import org.apache.spark.{Success, TaskCommitDenied, TaskKilled}
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.aqepilot.control.Control
 import org.apache.spark.sql.aqepilot.decision.Owners
@@ -15,6 +14,7 @@ import org.apache.spark.sql.aqepilot.doors.FailOpen
 import org.apache.spark.sql.aqepilot.experiment.Assigned
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{
+  SparkListenerSQLAdaptiveExecutionUpdate,
   SparkListenerSQLExecutionEnd,
   SparkListenerSQLExecutionStart
 }
@@ -34,7 +34,8 @@ final private[log] class QueryRecorder(
     claim: (Seq[Long], Long, Option[String]) => Unit,
     decisionsInHand: Later,
     droppedEvents: => Long,
-    run: Option[SQLConf] => Option[RunIdentity],
+    executors: Executors,
+    runOf: Option[SQLConf] => Option[RunIdentity],
     control: () => Option[Control],
     unitOf: (SQLConf, Long, Option[String], () => Option[String]) => Option[Assigned],
     failOpen: FailOpen
@@ -77,9 +78,31 @@ final private[log] class QueryRecorder(
     }
   }
 
-  override def onTaskEnd(end: SparkListenerTaskEnd): Unit = failOpen("task_end", ()) {
-    synchronized(queryOfStage.get(end.stageId).foreach(_.tasks.add(end)))
+  override def onStageSubmitted(e: SparkListenerStageSubmitted): Unit = failOpen("stage", ()) {
+    outcomeOf(e.stageInfo.stageId)(_.submitted(e.stageInfo))
   }
+
+  override def onStageCompleted(e: SparkListenerStageCompleted): Unit = failOpen("stage", ()) {
+    outcomeOf(e.stageInfo.stageId)(_.completed(e.stageInfo))
+  }
+
+  override def onTaskEnd(end: SparkListenerTaskEnd): Unit = failOpen("task_end", ()) {
+    failOpen("executor", ())(synchronized(executors.seen(end.taskInfo.executorId)))
+    outcomeOf(end.stageId)(_.ended(end))
+  }
+
+  private def outcomeOf(stage: Int)(add: Outcome => Unit): Unit = synchronized {
+    queryOfStage.get(stage).foreach(query => add(query.outcome))
+  }
+
+  /** Called when events come from now on. */
+  def listening(): Unit = failOpen("executor", ())(synchronized(executors.seenNow()))
+
+  override def onExecutorAdded(e: SparkListenerExecutorAdded): Unit =
+    failOpen("executor", ())(synchronized(executors.added(e)))
+
+  override def onExecutorRemoved(e: SparkListenerExecutorRemoved): Unit =
+    failOpen("executor", ())(synchronized(executors.removed(e)))
 
   override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
     failOpen("application_end", ())(decisionsInHand.close())
@@ -88,7 +111,17 @@ final private[log] class QueryRecorder(
     event match {
       case barrier: Barrier                      => barrier.passed.countDown()
       case start: SparkListenerSQLExecutionStart => failOpen("query_start", ()) {
-          synchronized(opened(start.executionId).startedAt = Some(start.time))
+          synchronized {
+            val query = opened(start.executionId)
+            query.startedAt = Some(start.time)
+            query.outcome.planned(start.sparkPlanInfo)
+          }
+        }
+      case planned: SparkListenerSQLAdaptiveExecutionUpdate => failOpen("query_update", ()) {
+          synchronized {
+            Option(queries.get(planned.executionId))
+              .foreach(_.outcome.planned(planned.sparkPlanInfo))
+          }
         }
       case end: SparkListenerSQLExecutionEnd => failOpen("query_end", ()) {
           decisionsInHand.finish()
@@ -112,6 +145,7 @@ final private[log] class QueryRecorder(
               close(query, own, end, sessionId.getOrElse(""), fingerprint, unit)
             }
           }
+          forgetExecutors()
         }
       case _ =>
     }
@@ -146,17 +180,17 @@ final private[log] class QueryRecorder(
     failOpen("settle", ())(settle(fates))
     val ids = claimed.map(_.event.decisionId)
     failOpen("claim", ())(claim(ids, end.executionId, fingerprint))
-    val tasks = query.tasks
+    val its = query.outcome
     val wallMillis = query.startedAt.map(end.time - _).getOrElse(end.duration / 1000000)
+    // Decisions with the same facts were asked for at once.
+    val asked = decisions.map(_.event).groupBy(_.factsId).values.map(_.head.askedMicros).sum
     unit.foreach { its =>
       failOpen("experiment", ()) {
-        // Decisions with the same facts were asked for at once.
-        val asked = decisions.map(_.event).groupBy(_.factsId).values.map(_.head.askedMicros).sum
         its.of.closed(its, error.exists(!isCancelled(_, end.executionFailure)), wallMillis, asked)
       }
     }
-    val its = failOpen("run", Option.empty[RunIdentity]) {
-      run(Option(end.qe).map(_.sparkSession.sessionState.conf))
+    val run = failOpen("run", Option.empty[RunIdentity]) {
+      runOf(Option(end.qe).map(_.sparkSession.sessionState.conf))
     }
     val controlFile = failOpen("control", Option.empty[Control])(control())
     post(
@@ -169,32 +203,54 @@ final private[log] class QueryRecorder(
         succeeded = error.isEmpty,
         error = error.map(text => query.redact(text).take(MaxErrorChars)),
         wallMillis = wallMillis,
-        taskMillis = tasks.runMillis,
-        cpuMillis = tasks.cpuNanos / 1000000,
-        inputBytes = tasks.inputBytes,
-        shuffleReadBytes = tasks.shuffleReadBytes,
-        shuffleWriteBytes = tasks.shuffleWriteBytes,
-        memorySpillBytes = tasks.memorySpillBytes,
-        diskSpillBytes = tasks.diskSpillBytes,
-        peakExecutionMemoryBytes = tasks.peakExecutionMemoryBytes,
-        failedTasks = tasks.failed,
+        taskMillis = its.runMillis,
+        cpuMillis = its.cpuNanos / 1000000,
+        inputBytes = its.inputBytes,
+        shuffleReadBytes = its.shuffleReadBytes,
+        shuffleWriteBytes = its.shuffleWriteBytes,
+        memorySpillBytes = its.memorySpillBytes,
+        diskSpillBytes = its.diskSpillBytes,
+        peakExecutionMemoryBytes = its.peakExecutionMemoryBytes,
+        failedTasks = its.failedTasks,
         fates = fates,
         droppedEvents = droppedEvents - query.droppedBefore,
         claimed = ids,
-        job = its.map(_.job.value),
-        run = its.map(_.run.value),
-        attempt = its.flatMap(_.attempt).map(_.value),
+        job = run.map(_.job.value),
+        run = run.map(_.run.value),
+        attempt = run.flatMap(_.attempt).map(_.value),
         experiment = unit.map(_.of.experiment.name),
         unit = unit.map(_.unit),
         arm = unit.map(_.arm.name),
-        jobSource = its.map(_.job.source),
-        runSource = its.map(_.run.source),
-        attemptSource = its.flatMap(_.attempt).map(_.source),
+        jobSource = run.map(_.job.source),
+        runSource = run.map(_.run.source),
+        attemptSource = run.flatMap(_.attempt).map(_.source),
         controlVersion = controlFile.flatMap(_.version),
-        controlAgeMillis = controlFile.flatMap(_.age)
+        controlAgeMillis = controlFile.flatMap(_.age),
+        planningMillis = failOpen("planning_time", Option.empty[Long])(planningMillis(end)),
+        askedMicros = Some(asked),
+        executorCoreMillis = Some(had(_.coreMillis(end.time - wallMillis, end.time))),
+        executorMemoryMiBSeconds = had(_.memoryMiBSeconds(end.time - wallMillis, end.time)),
+        gcMillis = Some(its.gcMillis),
+        killedTasks = Some(its.killedTasks),
+        stages = Some(its.stages),
+        retriedStages = Some(its.retriedStages),
+        maxOverMedian = its.maxOverMedian,
+        joins = its.joins
       )
     )
   }
+
+  /** Those that were gone before the oldest open query started. */
+  private def forgetExecutors(): Unit = synchronized {
+    val open = queries.values.iterator
+    if (open.hasNext) open.next().startedAt.foreach(executors.forget)
+  }
+
+  private def had[T](figure: Executors => T): T = synchronized(figure(executors))
+
+  /** All phases of Spark's QueryPlanningTracker; what AQE plans anew while the query runs is in none of them. */
+  private def planningMillis(end: SparkListenerSQLExecutionEnd): Option[Long] =
+    Option(end.qe).map(_.tracker.phases.values.map(_.durationMs).sum)
 
   /** None for a query that Spark could not analyse: 4.3 says its end, too, and to ask for its plan throws the user's
     * error once more.
@@ -283,28 +339,6 @@ private[log] object QueryRecorder {
     var redact: String => String = identity
     val decisions = mutable.ArrayBuffer.empty[Decided]
     val stages = mutable.HashSet.empty[Int]
-    val tasks = new Tasks
-  }
-
-  final private class Tasks {
-    var runMillis, cpuNanos, inputBytes, shuffleReadBytes, shuffleWriteBytes = 0L
-    var memorySpillBytes, diskSpillBytes, peakExecutionMemoryBytes, failed = 0L
-
-    def add(end: SparkListenerTaskEnd): Unit = {
-      end.reason match {
-        case Success | _: TaskKilled | _: TaskCommitDenied =>
-        case _                                             => failed += 1
-      }
-      for (task <- Option(end.taskMetrics)) {
-        runMillis += task.executorRunTime
-        cpuNanos += task.executorCpuTime
-        inputBytes += task.inputMetrics.bytesRead
-        shuffleReadBytes += task.shuffleReadMetrics.totalBytesRead
-        shuffleWriteBytes += task.shuffleWriteMetrics.bytesWritten
-        memorySpillBytes += task.memoryBytesSpilled
-        diskSpillBytes += task.diskBytesSpilled
-        peakExecutionMemoryBytes = peakExecutionMemoryBytes.max(task.peakExecutionMemory)
-      }
-    }
+    val outcome = new Outcome
   }
 }
