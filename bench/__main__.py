@@ -21,6 +21,7 @@ from bench import (  # noqa: E402
     experiment_tables,
     logs,
     machine,
+    overhead,
     recipes,
     runs,
     sizes,
@@ -77,6 +78,12 @@ def main() -> None:
         for name in suggestions.chosen(options.only, options.queries):
             figures["suggestions"][name] = suggestions.measure(name, *of)
             _write(options, where, figures)
+    if "overhead" in options.part:
+        figures["overhead"] = {"sizes": overhead.sizes(options.scale, options.queries)}
+        _write(options, where, figures)
+        figures["overhead"]["seconds"] = overhead.seconds(
+            options.rounds, options.scale, options.queries
+        )
     if "experiments" in options.part:
         from bench import experiments, recurring
 
@@ -191,6 +198,8 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
     if "suggestions" in figures:
         for table in suggestion_tables.of(figures["suggestions"], rounds):
             lines += _table(*table)
+    for table in overhead.tables(figures.get("overhead", {}), scale):
+        lines += _table(*table)
     return "\n".join(lines)
 
 

@@ -94,7 +94,7 @@ def of(found: Mapping[str, Mapping[str, Any]], rounds: int) -> list[Table]:
         told = map(str, (of["queries"], *counts, of["counters"]))
         totals.append((name, *told, about_counters))
     return [
-        (f"Suggestions, each applied in {rounds} rounds", HEAD, rows),
+        (f"Suggestions, each applied in {texts.plural(rounds, 'round')}", HEAD, rows),
         ("Do suggestions help?", TOTALS, totals),
     ]
 

@@ -250,6 +250,8 @@ def _ran(folder: Path, work: Work, conf: Mapping[str, str] | None = None) -> Ite
     ):
         if line.startswith("RUN "):
             yield json.loads(line.removeprefix("RUN "))
+        else:
+            console.print(line.rstrip())
 
 
 def _plain(work: Work) -> dict[str, Any]:
