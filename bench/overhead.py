@@ -137,7 +137,7 @@ def sizes(scale: float, only: Sequence[str] = ()) -> list[dict[str, Any]]:
             for line in _ran(Path(name), "log_sizes.py", work, conf):
                 console.print(line.rstrip())
             of: dict[str, Any] = {"partitions": partitions, "facts": facts}
-            of |= _lines(_log(own))
+            of |= lines(_log(own))
             of["zstd"], of["zstd_without"] = (_log(of).stat().st_size for of in (both, without))
             found.append(of)
     return found
@@ -172,10 +172,11 @@ def _log(folder: Path) -> Path:
     return log
 
 
-def _lines(log: Path) -> dict[str, int]:
+def lines(log: Path) -> dict[str, int]:
+    """Returns the bytes of aqepilot's lines and of the others, and how many aqepilot's are."""
     found = {"others": 0, "ours": 0, "events": 0}
-    with log.open("rb") as lines:
-        for line in lines:
+    with log.open("rb") as written:
+        for line in written:
             is_ours = line.startswith(OURS)
             found["ours" if is_ours else "others"] += len(line)
             found["events"] += is_ours

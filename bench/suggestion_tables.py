@@ -38,19 +38,7 @@ class Verdict(NamedTuple):
 
 
 def verdict(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Verdict:
-    """Returns what came of a query, from its runs by way, one a round.
-
-    >>> def said(**seconds):
-    ...     ways = zip((PLAIN, WITH, AGAIN), seconds.values())
-    ...     runs = {w: [{"seconds": s, "error": s is None} for s in of] for w, of in ways}
-    ...     return verdict(runs).said
-    >>> said(plain=[2.0, 2.0, 2.1], ours=[1.9, 1.9, 1.9], again=[2.0, 2.0, 2.0])
-    'helped'
-    >>> said(plain=[2.0, 2.2, 2.0], ours=[1.9, 1.9, 1.9], again=[2.2, 2.0, 2.2])
-    'no difference'
-    >>> said(plain=[2.0], ours=[None], again=[2.0]), said(plain=[None], ours=[9.0], again=[None])
-    ('slower', 'helped')
-    """
+    """Returns what came of a query, from its runs by way, one a round."""
     failed = {way: sum(bool(run["error"]) for run in of) for way, of in runs.items()}
     without = (failed[PLAIN] + failed[AGAIN]) / 2
     rounds = [
@@ -72,7 +60,7 @@ def verdict(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Verdict:
 
 
 def _said(suggestion: Mapping[str, Any]) -> str:
-    """What came of a suggestion, by all queries that it is about."""
+    """What came of a suggestion, by all queries that it is about; `SAME` where it is about none."""
     said = {verdict(runs).said for runs in suggestion["runs"].values()}
     return SLOWER if SLOWER in said else FASTER if FASTER in said else SAME
 
@@ -106,6 +94,9 @@ def _rows(workload: str, suggestion: Mapping[str, Any]) -> Iterator[tuple[str, .
         f"{at_stake} in {texts.plural(suggestion['queries'], 'run')}",
         "not known" if asked is None else f"{suggestion['changed']} of {asked}",
     )
+    if not suggestion["runs"]:
+        rest = [""] * (len(HEAD) - 6)
+        yield workload, suggestion["kind"], "none of these", *told, *rest, "not run"
     for query, runs in suggestion["runs"].items():
         of = verdict(runs)
         adopted = statistics.median(run["adopted"] for run in runs[WITH])
