@@ -74,9 +74,10 @@ def main() -> None:
             _write(options, where, figures)
     if "suggestions" in options.part:
         figures["suggestions"] = {}
-        of = (options.rounds, options.scale, options.queries)
         for name in suggestions.chosen(options.only, options.queries):
-            figures["suggestions"][name] = suggestions.measure(name, *of)
+            figures["suggestions"][name] = suggestions.measure(
+                name, options.rounds, options.scale, options.queries
+            )
             _write(options, where, figures)
     if "overhead" in options.part:
         figures["overhead"] = {"sizes": overhead.sizes(options.scale, options.queries)}

@@ -111,6 +111,7 @@ def _rows(workload: str, suggestion: Mapping[str, Any]) -> Iterator[tuple[str, .
 
 def _seconds(runs: Sequence[Mapping[str, Any]]) -> str:
     good = [run["seconds"] for run in runs if not run["error"]]
-    failed = len(runs) - len(good)
-    took = f"{statistics.median(good):.2f}" if good else ""
-    return ", ".join(filter(None, (took, failed and f"{failed} failed")))
+    told = [f"{statistics.median(good):.2f}"] if good else []
+    if len(good) < len(runs):
+        told.append(f"{len(runs) - len(good)} failed")
+    return ", ".join(told)
