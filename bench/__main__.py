@@ -17,18 +17,28 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "python")]
 
 import tpcds  # noqa: E402
-from bench import experiment_tables, logs, machine, recipes, runs, sizes  # noqa: E402
+from bench import (  # noqa: E402
+    experiment_tables,
+    logs,
+    machine,
+    overhead,
+    recipes,
+    runs,
+    sizes,
+    suggestion_tables,
+    suggestions,
+)
 from bench.cases import CASES  # noqa: E402
 from bench.figures import Spread, ratios, spread  # noqa: E402
 from bench.shapes import SHAPES, running  # noqa: E402
 
-NAMES = list(dict.fromkeys([*runs.ASKS, *sizes.KINDS, *CASES, *SHAPES]))
+NAMES = list(dict.fromkeys([*runs.ASKS, *sizes.KINDS, *CASES, *SHAPES, suggestions.TPCDS]))
 SIZES = list(dict.fromkeys(str(case.size) for case in sizes.CASES))
 PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 # Those behind `experiments` take long, or write into this folder.
 PARTS = (
     *("ask", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
-    *("recipes", "shapes", "fleet", "repeats", "slots"),
+    *("recipes", "shapes", "fleet", "repeats", "slots", "suggestions", "overhead"),
 )
 
 
@@ -62,6 +72,19 @@ def main() -> None:
         for name in (name for name in SHAPES if name in (options.only or SHAPES)):
             figures["shapes"][name] = running.measure(name, options.rounds, options.queries)
             _write(options, where, figures)
+    if "suggestions" in options.part:
+        figures["suggestions"] = {}
+        for name in suggestions.chosen(options.only, options.queries):
+            figures["suggestions"][name] = suggestions.measure(
+                name, options.rounds, options.scale, options.queries
+            )
+            _write(options, where, figures)
+    if "overhead" in options.part:
+        figures["overhead"] = {"sizes": overhead.sizes(options.scale, options.queries)}
+        _write(options, where, figures)
+        figures["overhead"]["seconds"] = overhead.seconds(
+            options.rounds, options.scale, options.queries
+        )
     if "experiments" in options.part:
         from bench import experiments, recurring
 
@@ -173,6 +196,11 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
     for name, found in figures.get("shapes", {}).items():
         title = f"{name}, {SHAPES[name].master}, {rounds} rounds"
         lines += _table(title, running.HEAD, running.table(found))
+    if "suggestions" in figures:
+        for table in suggestion_tables.of(figures["suggestions"], rounds):
+            lines += _table(*table)
+    for table in overhead.tables(figures.get("overhead", {}), scale):
+        lines += _table(*table)
     return "\n".join(lines)
 
 
@@ -233,7 +261,7 @@ def _options() -> argparse.Namespace:
         type=_words,
         default=[],
         metavar="NAMES",
-        help="of ask, sizes, recipes and shapes, these only: " + ", ".join(NAMES),
+        help="of ask, sizes, recipes, shapes and suggestions, these only: " + ", ".join(NAMES),
     )
     parser.add_argument(
         "--sizes",
@@ -264,7 +292,7 @@ def _options() -> argparse.Namespace:
         known = dict.fromkeys(query for name in measured for query in CASES[name].queries())
         shapes = [shape for name, shape in SHAPES.items() if name in (options.only or SHAPES)]
         known |= dict.fromkeys(q for of in shapes for q in (*of.queries, *of.counters))
-        if {"fleet", "repeats"} & set(options.part):
+        if {"fleet", "repeats", "suggestions", "overhead"} & set(options.part):
             known |= dict.fromkeys(str(number) for number in tpcds.queries())
         unknown = set(options.queries) - set(known)
         if unknown:

@@ -16,6 +16,7 @@ import submitting
 from aqepilot import recipes
 from bench import turns
 from bench.shapes import SHAPES
+from bench.shapes.shape import Shape
 from bench.shapes.tasks import by_group
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,19 @@ def ways(name: str) -> dict[str, dict[str, str]]:
     return {PLAIN: {}, BY_HAND: dict(shape.by_hand), RECIPE: policies, AGAIN: {}}
 
 
+def settings(shape: Shape) -> dict[str, str]:
+    """Returns the settings of an application that runs a shape."""
+    return {
+        "spark.sql.shuffle.partitions": "200",
+        # The tests' settings say 2, whatever the master is.
+        "spark.default.parallelism": str(shape.slots),
+        "spark.sql.codegen.cache.maxEntries": "100000",
+        "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=1g -XX:+UseParallelGC",
+        "spark.log.level": "WARN",
+        **shape.start,
+    }
+
+
 def measure(
     name: str, rounds: int, only: Sequence[str] = (), size: float = 1.0
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
@@ -73,17 +87,11 @@ def measure(
         log.mkdir()
         told.write_text(json.dumps(work._asdict()), encoding="utf-8")
         conf = {
-            "spark.sql.shuffle.partitions": "200",
-            # The tests' settings say 2, whatever the master is.
-            "spark.default.parallelism": str(shape.slots),
-            "spark.sql.codegen.cache.maxEntries": "100000",
-            "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=1g -XX:+UseParallelGC",
-            "spark.log.level": "WARN",
+            **settings(shape),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": str(log),
             "spark.eventLog.compress": "false",
             "spark.eventLog.rolling.enabled": "false",
-            **shape.start,
         }
         for line in submitting.lines(
             Path(folder),

@@ -1,0 +1,75 @@
+"""The bench of suggestions and of the event log: what counts as help, and whose bytes are whose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench import overhead, suggestion_tables, suggestions
+from bench.suggestion_tables import AGAIN, FASTER, PLAIN, SAME, SLOWER, WITH, verdict
+
+Seconds = list[float | None]
+
+
+def runs(plain: Seconds, ours: Seconds, again: Seconds) -> dict[str, list[dict[str, Any]]]:
+    return {
+        way: [{"seconds": s, "error": s is None, "adopted": 1} for s in of]
+        for way, of in ((PLAIN, plain), (WITH, ours), (AGAIN, again))
+    }
+
+
+@pytest.mark.parametrize(
+    ("plain", "ours", "again", "said"),
+    [
+        ([2.0, 2.0, 2.1], [1.9, 1.9, 1.9], [2.0, 2.0, 2.0], FASTER),
+        ([2.0, 2.0, 2.0], [1.96, 1.96, 1.96], [2.0, 2.0, 2.0], SAME),
+        ([2.0, 2.2, 2.0], [1.95, 1.95, 1.95], [2.2, 2.0, 2.2], SAME),
+        ([2.0, 2.0, 9.0], [2.2, 2.2, 2.2], [2.0, 2.0, 2.0], SLOWER),
+        ([None, None], [9.0, 9.0], [None, None], FASTER),
+        ([2.0, 2.0], [1.0, None], [2.0, 2.0], SLOWER),
+    ],
+)
+def test_a_suggestion_helps_by_more_than_the_noise_or_where_a_query_fails_without(
+    plain: Seconds, ours: Seconds, again: Seconds, said: str
+) -> None:
+    assert verdict(runs(plain, ours, again)).said == said
+
+
+def test_suggestions_are_counted_once_and_those_about_counters_apart() -> None:
+    suggestion = {"kind": "hot_key", "stake_ms": 9000, "queries": 3, "asked": 3, "changed": 1}
+    of_queries = {
+        "of": "queries",
+        "runs": {"a": runs([2.0], [1.0], [2.0]), "b": runs([1.0], [1.0], [1.0])},
+    }
+    of_counters = {"of": "counters", "runs": {"counter: c": runs([1.0], [2.0], [1.0])}}
+    made = [suggestion | of_queries, suggestion | of_counters, suggestion | {"of": "x", "runs": {}}]
+    found = {"hot_key": {"queries": 2, "counters": 1, "suggestions": made[:2]}}
+    each, totals = suggestion_tables.of(found, 1)
+    assert totals[2] == [("hot_key", "2", "1", "1", "0", "0", "1", "1")]
+    (unmeasured, _) = suggestion_tables.of({"t": found["hot_key"] | {"suggestions": made}}, 1)
+    for _, head, rows in (each, totals, unmeasured):
+        assert {len(row) for row in rows} == {len(head)}
+
+
+def test_every_workload_of_suggestions_has_queries_and_counters_of_shapes() -> None:
+    assert suggestions.chosen([], []) == list(suggestions.WORKLOADS)
+    assert suggestions.chosen(["explode", "balanced"], ["2 rows of each"]) == ["explode"]
+
+
+def test_lines_of_aqepilot_are_counted_apart(tmp_path: Path) -> None:
+    ours = '{"Event":"io.aqepilot.log.AqePilotDecision","facts":"x"}\n'
+    sparks = '{"Event":"SparkListenerTaskEnd","of":"io.aqepilot"}\n'
+    log = tmp_path / "log"
+    log.write_text(sparks + ours + sparks, "utf-8")
+    assert overhead.lines(log) == {"others": 2 * len(sparks), "ours": len(ours), "events": 1}
+
+
+def test_times_are_told_by_what_is_without_events() -> None:
+    ran = {
+        way: {"1": [[s, s, s]], "2": [[s, s, s]]}
+        for way, s in zip(overhead.WAYS, (1.0, 1.1, 1.21, 1.2), strict=True)
+    }
+    ((_, head, rows),) = overhead.tables({"seconds": ran}, 1)
+    assert {len(row) for row in rows} == {len(head)}
+    assert [row[3] for row in rows[:4]] == ["-9.09 %", "+0.00 %", "+10.00 %", "+9.09 %"]
