@@ -45,6 +45,10 @@ def decision(number: int, kind: str, point: str, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+TOO_LARGE = (
+    "Job aborted due to stage failure: Total size of serialized results of 2 tasks (30.0 MiB) is "
+    "bigger than spark.driver.maxResultSize (24.0 MiB)"
+)
 SIDE = {"can_split": True, "num_mappers": 8, "num_partitions": 200, "median_bytes": 2 * MB}
 CLUSTER = {"default_parallelism": 16}
 FLIPS = [
@@ -58,27 +62,51 @@ QUERIES = [
     query(1, "hot_key", joins=["SortMergeJoin"]),
     query(2, "tiny_tasks"),
     query(3, "spilling", joins=["SortMergeJoin"]),
-    query(4, "exploding"),
+    query(4, "expanding"),
     query(5, "wrong_broadcast", joins=["BroadcastHashJoin BuildRight"]),
+    query(6, "tiny_blocks", slot_ms=35_000),
+    query(7, "failed_broadcast", slot_ms=30_000, succeeded=False, error=TOO_LARGE),
+    query(8, "range_join", slot_ms=25_000, joins=["BroadcastHashJoin BuildRight"]),
     *FLIPS,
 ]
 STAGES = [
     stage(1, waiting_ms=70_000, max_task_ms=80_000),
     stage(2, tiny_tasks=5000, tiny_start_ms=60_000, num_tasks=5200),
     stage(3, spilled_slot_ms=50_000, disk_spill_bytes=900 * MB, shuffle_read_bytes=50_000 * MB),
-    stage(4, slot_ms=40_000, shuffle_write_bytes=900 * MB),
+    stage(4, slot_ms=40_000, num_tasks=1, shuffle_read_bytes=MB, max_task_ms=40_000),
     stage(5),
+    stage(6, slot_ms=35_000, shuffle_write_bytes=MB, num_tasks=8, tasks=8, tiny_tasks=8),
+    stage(
+        8, slot_ms=25_000, num_tasks=2, shuffle_read_bytes=0, input_bytes=2 * MB, max_task_ms=20_000
+    ),
 ]
 
 
 def decisions(**planted: Any) -> list[dict[str, Any]]:
-    of = {"skewed": 300 * MB, "generates": True, "measured": 900 * MB} | planted
+    of = {"skewed": 300 * MB, "generates": True, "measured": 900 * MB, "blocks": MB}
+    of |= {"from": "GUESS", "has_range": True} | planted
     skewed = made_logs.facts(
         query={"fingerprint": fingerprint("hot_key")},
         cluster=CLUSTER, left={**SIDE, "max_bytes": of["skewed"]},
         right={**SIDE, "max_bytes": 3 * MB},
     )  # fmt: skip
-    makes_rows = made_logs.facts(stage={"has_generate": of["generates"]})
+    makes_rows = made_logs.facts(
+        stage={"has_generate": of["generates"], "is_write": False}, cluster=CLUSTER,
+        shuffle={"row_count": 100_000}, spark={"num_partitions": 1},
+    )  # fmt: skip
+    merged = made_logs.facts(
+        shuffle={"num_partitions": 200, "num_mappers": 100, "shuffle_bytes": of["blocks"]},
+        spark={"num_partitions": 1},
+    )
+    by_size = {"strategy": "BROADCAST", "build_side": "RIGHT", "reason": "SIZE"}
+    guessed = made_logs.facts(
+        join={"is_replan": False}, spark=by_size,
+        right={"size_in_bytes": MB, "tables": ["g"], "estimate_from": of["from"], "join_count": 0},
+    )  # fmt: skip
+    beside_range = made_logs.facts(
+        join={"is_replan": False, "can_merge": True, "has_condition": of["has_range"]},
+        spark=by_size, right={"size_in_bytes": 5 * MB, "tables": ["prices"]},
+    )  # fmt: skip
     planned = made_logs.facts(
         join={"is_replan": False}, left={"size_in_bytes": 5, "tables": ["a"]},
         right={"size_in_bytes": 9 * MB, "tables": ["it's", "b"]},
@@ -90,7 +118,10 @@ def decisions(**planted: Any) -> list[dict[str, Any]]:
     )
     return [
         decision(1, "hot_key", "skew_join", facts=skewed),
-        decision(4, "exploding", "partition_coalescing", facts=makes_rows),
+        decision(4, "expanding", "partition_coalescing", facts=makes_rows),
+        decision(6, "tiny_blocks", "partition_coalescing", facts=merged),
+        decision(7, "failed_broadcast", "join_selection", facts=guessed),
+        decision(8, "range_join", "join_selection", facts=beside_range),
         decision(5, "wrong_broadcast", "join_selection", facts=planned),
         decision(5, "wrong_broadcast", "dynamic_join_selection", facts=ran),
     ]
@@ -115,7 +146,8 @@ def test_what_is_planted_is_found_with_most_at_stake_first(
     stakes = {one.kind: one.stake_ms for one in found}
     assert stakes == {
         "wrong_broadcast": 90_000, "hot_key": 70_000, "tiny_tasks": 60_000, "spilling": 50_000,
-        "exploding": 40_000, "flipping": 3 * 9100 - 3 * 3001,
+        "expanding": 40_000, "flipping": 3 * 9100 - 3 * 3001, "tiny_blocks": 35_000,
+        "failed_broadcast": 30_000, "range_join": 25_000,
     }  # fmt: skip
     assert [one.stake_ms for one in found] == sorted(stakes.values(), reverse=True)
     assert {one.kind: one.queries for one in found}["flipping"] == 3
@@ -133,7 +165,12 @@ def test_evidence_is_that_of_the_log(found: list[Suggestion]) -> None:
     assert "the largest partition has 300.0 MiB, the median 2.0 MiB" in said["hot_key"]
     assert "5,000 of 5,200 tasks after shuffles" in said["tiny_tasks"]
     assert "900.0 MiB went to disk" in said["spilling"]
-    assert "read 100.0 MiB and made 900.0 MiB of it" in said["exploding"]
+    assert "read 1.0 MiB in 1 task, the longest of 40" in said["expanding"]
+    assert "where 16 could have run at once" in said["expanding"]
+    assert "in 200 partitions and read by 1 task" in said["tiny_blocks"]
+    assert "had 20,000 blocks" in said["tiny_blocks"]
+    assert "a guess of 1.0 MiB, and the query failed: Job aborted" in said["failed_broadcast"]
+    assert "Spark broadcast prices of 5.0 MiB" in said["range_join"]
     assert "its estimate of 9.0 MiB, and it had 900.0 MiB" in said["wrong_broadcast"]
     assert "3 runs with SortMergeJoin had 9.1 s" in said["flipping"]
     policies = {one.kind: Policy.from_toml(one.policy).points[one.point] for one in found}
@@ -160,16 +197,21 @@ def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
         stage(2, tiny_tasks=500, tiny_start_ms=60_000),
         # Spilled, before any join that sorts.
         stage(4, spilled_slot_ms=50_000, disk_spill_bytes=100 * MB),
-        # Much at the output, and nothing makes rows.
-        stage(5, shuffle_write_bytes=5000 * MB),
+        # Much work for each byte, and no slot was free, or nothing says why.
+        stage(4, num_tasks=16, shuffle_read_bytes=MB, max_task_ms=40_000),
+        stage(5, num_tasks=1, shuffle_read_bytes=MB, max_task_ms=40_000),
+        # Tiny tasks that write blocks of a good size.
+        stage(6, slot_ms=35_000, shuffle_write_bytes=MB, num_tasks=8, tasks=8, tiny_tasks=8),
+        # A condition beside the keys, and the tasks are as fast as others.
+        stage(8, num_tasks=2, shuffle_read_bytes=0, input_bytes=200 * MB, max_task_ms=20_000),
     ]
     chance = [
         query(20 + n, "flipping", joins=["SortMergeJoin" if n % 2 else "ShuffledHashJoin"],
               task_ms=3000 + 100 * n)
         for n in range(8)
     ]  # fmt: skip
-    fine = decisions(skewed=3 * MB, generates=False, measured=10 * MB)
-    log = made_logs.log(spark, queries=[*QUERIES[:5], *chance], stages=stages, decisions=fine)
+    fine = decisions(skewed=3 * MB, measured=10 * MB, blocks=100 * MB, **{"from": "STAGE"})
+    log = made_logs.log(spark, queries=[*QUERIES[:8], *chance], stages=stages, decisions=fine)
     assert suggest(log) == []
 
 

@@ -27,8 +27,11 @@ KINDS = {
     "hot_key": "a join whose keys are uneven",
     "tiny_tasks": "thousands of tiny tasks",
     "spilling": "sorts that spill",
-    "exploding": "few bytes that become many",
+    "tiny_blocks": "shuffles of thousands of tiny blocks",
+    "expanding": "few bytes that are much work",
     "wrong_broadcast": "a broadcast larger than estimated",
+    "failed_broadcast": "a broadcast that ended the query",
+    "range_join": "a broadcast beside a range",
     "flipping": "a join whose strategy flips",
 }
 
@@ -100,7 +103,15 @@ def evidence(found: Found) -> str:
         return (
             f"{texts.number(e['tiny_tasks'])} of {texts.number(e['tasks'])} tasks after shuffles "
             f"ran for less than 200 ms; together they read {texts.size(e['shuffle_read_bytes'])}. "
-            "What is at stake is their start alone."
+            f"All runs had {texts.number(e['of_all_runs'])} such tasks. What is at stake is their "
+            "start alone."
+        )
+    if found.kind == "tiny_blocks":
+        return (
+            f"A shuffle of {texts.size(e['bytes'])} was written in {e['partitions']} partitions "
+            f"and read by {texts.plural(e['tasks'], 'task')}. The shuffles of all runs had "
+            f"{texts.number(e['of_all_runs'])} blocks of less than 1 KiB on average. What is at "
+            "stake is the tasks that wrote them."
         )
     if found.kind == "spilling":
         return (
@@ -108,11 +119,25 @@ def evidence(found: Found) -> str:
             f"{e['stage_id']}, whose {texts.plural(e['num_tasks'], 'task')} read "
             f"{texts.size(_per_task(e))} each. The query's joins sort."
         )
-    if found.kind == "exploding":
+    if found.kind == "expanding":
+        why = "each row is handed to Python" if e["has_python"] else "rows become many"
         return (
-            f"Stage {e['stage_id']} read {texts.size(e['shuffle_read_bytes'])} and made "
-            f"{texts.size(e['made_bytes'])} of it, in {texts.plural(e['num_tasks'], 'task')}: "
-            "Spark sizes tasks by what they read."
+            f"Stage {e['stage_id']} read {texts.size(e['read_bytes'])} in "
+            f"{texts.plural(e['num_tasks'], 'task')}, the longest of "
+            f"{texts.duration(e['max_task_ms'])}, where {e['places']} could have run at once. "
+            f"Spark sizes tasks by what they read, and {why} there."
+        )
+    if found.kind == "failed_broadcast":
+        return (
+            f"{e['subject']}: Spark broadcast {e['tables']} for a guess of "
+            f"{texts.size(e['estimated_bytes'])}, and the query failed: {e['error'].strip()}"
+        )
+    if found.kind == "range_join":
+        return (
+            f"{e['subject']}: Spark broadcast {e['tables']} of {texts.size(e['estimated_bytes'])} "
+            f"for a join with a condition beside its keys. Stage {e['stage_id']} read "
+            f"{texts.size(e['read_bytes'])} in {texts.plural(e['num_tasks'], 'task')}, the longest "
+            f"of {texts.duration(e['max_task_ms'])}."
         )
     if found.kind == "wrong_broadcast":
         return (
@@ -156,7 +181,10 @@ def _policy(found: Found) -> tuple[str, str] | None:
     recipe = {
         "hot_key": "hot_keys",
         "tiny_tasks": "right_sized_shuffles",
-        "exploding": "expanding_stages",
+        "tiny_blocks": "right_sized_shuffles",
+        "expanding": "expanding_stages",
+        "failed_broadcast": "no_broadcast_of_guesses",
+        "range_join": "no_broadcast_of_range_joins",
     }[found.kind]
     ((point, text),) = recipes.get(recipe).points.items()
     return _file(found, point, text)
