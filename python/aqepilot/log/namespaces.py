@@ -88,7 +88,7 @@ class Namespace:
 
     def lost(self) -> str | None:
         """See `Destination`."""
-        kind = self._spark.conf.get("spark.sql.catalogImplementation", None)
+        kind = self._spark.conf.get("spark.sql.catalogImplementation")
         own = self._spark.conf.get(f"spark.sql.catalog.{_OWN_CATALOG}", None)
         if not self._is_own or kind != "in-memory" or own not in (None, _DELTA_CATALOG):
             return None
