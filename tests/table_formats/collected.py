@@ -36,6 +36,7 @@ def failures(names: Sequence[str], formats: Mapping[str, str], folder: Path) -> 
     own = {
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalog.ice.warehouse": str(folder / "ice"),
+        "spark.databricks.delta.snapshotPartitions": "2",
     }
     for key, value in (submitting.SETTINGS | submitting.QUICK | dict(formats) | own).items():
         builder = builder.config(key, value)
@@ -61,7 +62,7 @@ def one_after_another(spark: SparkSession, name: str, folder: Path) -> Iterator[
         yield from unlike(collect(spark, logs, to, table_format=name), 1, 0)
     yield from not_null(spark, to)
     written(logs, "app-2")
-    for killed_at in (*FRAMES, "applications"):
+    for killed_at in (FRAMES[0], FRAMES[-1], "applications"):
         with killed(killed_at), suppress(KeyboardInterrupt):
             collect(spark, logs, to)
         apps = [row.app_id for row in read_log(spark, to).applications.collect()]
