@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from aqepilot.errors import AqePilotError, Problem, first_line
@@ -19,6 +21,8 @@ _DATE = re.compile(r"/date=([^/]+)/[^/]+")
 _NO_DATE = "__HIVE_DEFAULT_PARTITION__"
 _OWN_CATALOG = "spark_catalog"
 _NO_PACKAGE = ("DATA_SOURCE_NOT_FOUND", "PLUGIN_CLASS_NOT_FOUND", "Cannot find catalog plugin")
+# How long another run takes to make a table, seconds.
+_WAITS_S = (0, 1, 3)
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 
@@ -183,19 +187,24 @@ class Namespace:
             sql = f"ALTER TABLE {self._of(name)} ADD IF NOT EXISTS {' '.join(parts)}"
             self._run(sql, f"{name} does not take the partitions that were written")
 
-    def _run(self, sql: str, otherwise: str, is_done: Callable[[], bool] = lambda: False) -> None:
-        """Runs a statement, which a run beside this one may have run a moment ago."""
+    def _run(self, sql: str, otherwise: str, is_done: Callable[[], bool] | None = None) -> None:
+        """Runs a statement, which a run beside this one may be running right now."""
         try:
             self._spark.sql(sql)
         except Exception as error:
-            if not is_done():
-                raise self._refused(otherwise, error) from error
+            if is_done and not _lacks_package(error):
+                for seconds in _WAITS_S:
+                    time.sleep(seconds)
+                    # What is made only in part cannot be read.
+                    with suppress(AqePilotError):
+                        if is_done():
+                            return
+            raise self._refused(otherwise, error) from error
 
     def _refused(self, what: str, error: Exception) -> AqePilotError:
-        why = first_line(error)
-        if any(words in why for words in _NO_PACKAGE):
+        if _lacks_package(error):
             what += "; add the package and its settings to spark-defaults.conf"
-        return AqePilotError(Problem("CATALOG_REFUSED", f"{what}: {why}", self._to))
+        return AqePilotError(Problem("CATALOG_REFUSED", f"{what}: {first_line(error)}", self._to))
 
     def _unsuitable(self, name: str, why: str) -> AqePilotError:
         message = (
@@ -203,3 +212,7 @@ class Namespace:
             "namespace, in which there is no such table."
         )
         return AqePilotError(Problem("TABLE_UNSUITABLE", message, self._to))
+
+
+def _lacks_package(error: Exception) -> bool:
+    return any(words in first_line(error) for words in _NO_PACKAGE)
