@@ -56,7 +56,8 @@ def read_log(spark: SparkSession, path: str | Path | Iterable[str | Path]) -> Lo
     given = [path] if isinstance(path, (str, Path)) else list(path)
     namespaces = [str(one) for one in given if destinations.is_catalog(one)]
     paths = [one for one in given if not destinations.is_catalog(one)]
-    folders, logs = tables.parted(files.find(spark, paths)) if paths else ([], [])
+    listed = files.find(spark, paths) if paths or not namespaces else []
+    folders, logs = tables.parted(listed)
     destinations.refuse_delta_files(spark, (file.path for file in logs))
     read = [tables.read(spark, to) for to in (*folders, *namespaces)]
     if logs:
