@@ -276,7 +276,11 @@ def test_rows_of_tables_are_parquet(spark: SparkSession, logs: Path, tmp_path: P
     [
         ("catalog:", None, "names no namespace"),
         ("catalog:a..b", None, "names no namespace"),
-        ("catalog:spark_catalog", None, "name a namespace of it, catalog:spark_catalog.aqepilot"),
+        (
+            "catalog:spark_catalog",
+            None,
+            "name a namespace of it, e.g. catalog:spark_catalog.aqepilot",
+        ),
         ("catalog:none.collected", None, "there is no catalog none in this session: set spark.sql"),
         (CATALOG, "parket", "use delta, iceberg, parquet. Did you mean parquet"),
         (CATALOG, "delta", "cannot be made; add the package"),

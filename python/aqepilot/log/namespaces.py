@@ -110,6 +110,8 @@ class Namespace:
 
     def _table(self, name: str) -> DataFrame | None:
         try:
+            # PySpark 4 logs errors of SQL, and none of this, which a table that is not there has.
+            self._spark.table(self._of(name)).columns  # noqa: B018
             # Others write them, too, and a session may have an old state of them.
             self._spark.sql(f"REFRESH TABLE {self._of(name)}")
             frame = self._spark.table(self._of(name))
