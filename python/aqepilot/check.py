@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aqepilot import gateway, given, testing
-from aqepilot.errors import AqePilotError, PolicyError, Problem
+from aqepilot.errors import AqePilotError, PolicyError, Problem, first_line
 from aqepilot.experiment import definition
 from aqepilot.function import is_imported
 from aqepilot.policies import Policy, as_policies
@@ -162,8 +162,7 @@ def local_session(
     except AqePilotError:
         raise
     except Exception as error:
-        of_java = getattr(error, "java_exception", None)
-        why = str(of_java.toString() if of_java else error).splitlines()[0].rstrip(".")
+        why = first_line(error).rstrip(".")
         message = (
             f"Spark did not start here: {why}. It needs Java 17 or 21 (JAVA_HOME, or java on the "
             "PATH), and takes its settings from spark-defaults.conf (SPARK_CONF_DIR)."

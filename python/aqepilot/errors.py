@@ -54,6 +54,13 @@ class NotLiveError(AqePilotError, RuntimeError):
     """The extension is not live in this Spark session."""
 
 
+def first_line(error: Exception) -> str:
+    """Returns the first line of an error, also of one that Python has from Java."""
+    of_java = getattr(error, "java_exception", None)
+    text = str(of_java.toString() if of_java else error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
 def nearest(word: str, known: Iterable[str]) -> tuple[str, ...]:
     """Returns up to three known words that look like `word`, best first.
 

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,42 +14,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 import event_logs
 import tiers
-from aqepilot.log import Log, files, read_log
+from aqepilot.errors import AqePilotError
+from aqepilot.log import Log, columns, files, read_log
+from aqepilot.log.namespaces import Namespace
 from aqepilot.log.tables import Collected, collect
+from collecting import FRAMES, differences, lines
+from conftest import CommandLine
 
 pytestmark = tiers.on("3.5")
 
-SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
-FRAMES = ("decisions", "queries", "stages", "policies", "experiments")
+CATALOG = "catalog:collected"
 
 
-def lines(app: str, queries: int = 2) -> list[str]:
-    """A little log."""
-    began = 1_763_800_000_000
-    found = [
-        event_logs.event("SparkListenerLogStart", **{"Spark Version": "4.3.0"}),
-        event_logs.event(
-            "SparkListenerApplicationStart",
-            **{"App Name": "n", "App ID": app, "Timestamp": began, "User": "u"},
-        ),
-    ]
-    for n in range(queries):
-        at = began + n * 86_400_000
-        found += [
-            event_logs.event(f"{SQL}ExecutionStart", executionId=n, description="q", time=at),
-            event_logs.event(f"{SQL}ExecutionEnd", executionId=n, time=at + 5, errorMessage=""),
-            event_logs.event(
-                "io.aqepilot.log.AqePilotDecision",
-                **{"schemaVersion": 1, "time": at, "decisionId": n, "sessionId": "s"},
-                **{"executionId": n, "point": "skew_join", "factsId": f"f{n}", "facts": "{}"},
-                **{"mode": "enforce", "applied": False, "reason": "NULL_ANSWER"},
-                **{"askedMicros": 1.0, "subject": "join 1"},
-            ),
-        ]
-    return found
-
-
-def counts(spark: SparkSession, to: Path) -> dict[str, Counter[str]]:
+def counts(spark: SparkSession, to: Path | str) -> dict[str, Counter[str]]:
     return counts_of(read_log(spark, to))
 
 
@@ -75,16 +52,34 @@ def logs(spark: SparkSession, tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-def test_tables_hold_what_the_logs_do(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
-    assert collect(spark, logs, tmp_path / "to") == Collected(3, 0, 0, 0, 0)
-    tables, plain = read_log(spark, tmp_path / "to"), read_log(spark, logs)
-    for name in ("applications", *FRAMES):
-        of_tables = getattr(tables, name)
-        of_logs = getattr(plain, name)
-        common = of_tables.select(*of_logs.columns)
-        assert common.schema.simpleString() == of_logs.schema.simpleString()
-        assert sorted(map(str, common.collect())) == sorted(map(str, of_logs.collect()))
-    assert tables.queries.where("date = DATE'2025-11-22'").count() == 3
+@pytest.fixture
+def catalog(spark: SparkSession) -> Iterator[str]:
+    """A namespace of the session's catalog that is not there yet."""
+    yield CATALOG
+    spark.sql("DROP DATABASE IF EXISTS collected CASCADE")
+
+
+@pytest.fixture(params=["folder", "catalog"])
+def to(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where tables may be."""
+    is_folder = request.param == "folder"
+    return str(tmp_path / "to") if is_folder else request.getfixturevalue("catalog")
+
+
+def test_tables_hold_what_the_logs_do(spark: SparkSession, logs: Path, to: str) -> None:
+    assert collect(spark, logs, to) == Collected(3, 0, 0, 0, 0)
+    assert collect(spark, logs, to) == Collected(0, 3, 0, 0, 0)
+    tables, plain = read_log(spark, to), read_log(spark, logs)
+    assert differences(tables, plain) == []
+    of_day = tables.queries.where("date = DATE'2025-11-22'")
+    assert of_day.count() == 3
+    plan = of_day._jdf.queryExecution().executedPlan().toString()
+    assert "PartitionFilters: [isnotnull(date" in plan
+    if to == CATALOG:
+        # A folder for each batch: Spark's own for a table is shared by two runs at once.
+        (batch,) = spark.sql("SHOW PARTITIONS collected.applications").collect()
+        days = [f"{batch[0]}/date=2025-11-{day}" for day in (22, 23)]
+        assert [row[0] for row in spark.sql("SHOW PARTITIONS collected.queries").collect()] == days
 
 
 def test_it_goes_on_where_it_was(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
@@ -97,17 +92,16 @@ def test_it_goes_on_where_it_was(spark: SparkSession, logs: Path, tmp_path: Path
 
 
 def test_killed_before_it_is_done(
-    spark: SparkSession, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, logs: Path, tmp_path: Path, to: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What killed runs had written is not seen, and is there once after a run that ends."""
-    to = tmp_path / "to"
     event_logs.written(spark, lines("app-0"), tmp_path / "before" / "app-0")
     collect(spark, tmp_path / "before", to)
     writer = type(spark.range(1).write)
     parquet = writer.parquet
 
     frames = FRAMES if tiers.ALL else FRAMES[-1:]
-    for killed_at in (*frames, "applications"):
+    for killed_at in frames if to == CATALOG else (*frames, "applications"):
 
         def dying(
             self: object, path: str, *args: object, at: str = killed_at, **options: object
@@ -123,6 +117,20 @@ def test_killed_before_it_is_done(
             with pytest.raises(KeyboardInterrupt):
                 collect(spark, logs, to)
         assert counts(spark, to) == expected("app-0"), killed_at
+    if to == CATALOG:
+        # All is written, and the catalog has not been told of the applications.
+        register = Namespace._register
+
+        def killed(self: Namespace, name: str, path: str, batch: str) -> None:
+            if name == "applications":
+                raise KeyboardInterrupt
+            register(self, name, path, batch)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Namespace, "_register", killed)
+            with pytest.raises(KeyboardInterrupt):
+                collect(spark, logs, to)
+        assert counts(spark, to) == expected("app-0")
     assert collect(spark, logs, to).logs == 3
     assert counts(spark, to) == expected("app-0", "app-1", "app-2", "app-3")
 
@@ -155,20 +163,50 @@ def test_a_log_that_grew_or_moved_counts_once(spark: SparkSession, tmp_path: Pat
     assert counts(spark, to) == expected("app-1", queries=3)
 
 
-def test_several_folders_of_tables_and_logs_are_read_together(
-    spark: SparkSession, logs: Path, tmp_path: Path
+def test_tables_of_folders_and_catalogs_and_logs_are_read_together(
+    spark: SparkSession, logs: Path, tmp_path: Path, catalog: str
 ) -> None:
     """Nothing is left out, and what is in several of them counts once."""
     others = tmp_path / "others"
     event_logs.written(spark, lines("app-4"), others / "app-4")
-    collect(spark, logs, tmp_path / "to-1")
-    collect(spark, others, tmp_path / "to-2")
+    collect(spark, logs, tmp_path / "to")
+    collect(spark, others, catalog)
     event_logs.written(spark, lines("app-5"), others / "app-5")
-    both = read_log(spark, [tmp_path / "to-1", tmp_path / "to-2", others])
+    both = read_log(spark, [tmp_path / "to", catalog, others])
     assert counts_of(both) == expected(*(f"app-{n}" for n in range(1, 6)))
     assert "date" not in both.queries.columns
-    two = read_log(spark, [tmp_path / "to-1", tmp_path / "to-2"])
+    two = read_log(spark, [tmp_path / "to", catalog])
     assert counts_of(two) == expected(*(f"app-{n}" for n in range(1, 5)))
+    assert two.queries.where("date IS NOT NULL").count() == 8
+
+
+def test_tables_of_an_older_aqepilot(
+    spark: SparkSession, tmp_path: Path, to: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They get the columns that they lack; fields that a catalog cannot add are told."""
+    older, newer = tmp_path / "older", tmp_path / "newer"
+    event_logs.written(spark, lines("app-1"), older / "app-1")
+    event_logs.written(spark, lines("app-2"), newer / "app-2")
+    with monkeypatch.context() as before:
+        kept = [column for column in columns.QUERIES if column.name != "description"]
+        before.setitem(columns.FRAMES, "queries", tuple(kept))
+        collect(spark, older, to)
+    assert read_log(spark, to).queries.select("description").count() == 2
+    collect(spark, newer, to)
+    described = read_log(spark, to).queries.where("description = 'q'")
+    assert {row.app_id for row in described.collect()} >= {"app-2"}
+    more = [
+        column._replace(type=column.type.replace("cores: int", "cores: int, more: int"))
+        for column in columns.APPLICATIONS
+    ]
+    monkeypatch.setitem(columns.FRAMES, "applications", tuple(more))
+    executors = read_log(spark, to).applications.select("executors").collect()
+    assert [(one.id, one.cores, one.more) for row in executors for one in row[0]] == [
+        ("1", 2, None)
+    ] * 2
+    if to == CATALOG:
+        with pytest.raises(AqePilotError, match=r"lacks `executors`\.element\.`more` int"):
+            collect(spark, newer, to)
 
 
 def test_what_cannot_be_read_is_told_once(
@@ -213,14 +251,14 @@ def nothing_of(path: Path) -> Callable[..., DataFrame]:
 
 
 def test_two_at_once_count_once(
-    spark: SparkSession, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, to: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second begins before the first has ended."""
-    to = tmp_path / "to"
+    event_logs.written(spark, lines("app-1"), tmp_path / "logs" / "app-1")
     monkeypatch.setattr("aqepilot.log.tables._known", lambda *_: set())
-    collect(spark, logs, to)
-    collect(spark, logs, to)
-    assert counts(spark, to) == expected("app-1", "app-2", "app-3")
+    collect(spark, tmp_path / "logs", to)
+    collect(spark, tmp_path / "logs", to)
+    assert counts(spark, to) == expected("app-1")
 
 
 def test_rows_of_tables_are_parquet(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
@@ -231,3 +269,68 @@ def test_rows_of_tables_are_parquet(spark: SparkSession, logs: Path, tmp_path: P
     assert list((to / "queries").glob("batch=*/date=2025-11-22/*.parquet"))
     frame: DataFrame = spark.read.parquet(str(applications))
     assert json.loads(frame.select("bytes").toJSON().first())["bytes"] > 0
+
+
+@pytest.mark.parametrize(
+    ("to", "table_format", "message"),
+    [
+        ("catalog:", None, "names no namespace"),
+        ("catalog:a..b", None, "names no namespace"),
+        (
+            "catalog:spark_catalog",
+            None,
+            "name a namespace of it, e.g. catalog:spark_catalog.aqepilot",
+        ),
+        ("catalog:none.collected", None, "there is no catalog none in this session: set spark.sql"),
+        (CATALOG, "parket", "use delta, iceberg, parquet. Did you mean parquet"),
+        (CATALOG, "delta", "cannot be made; add the package"),
+        ("folder", "delta", "takes no format: leave it out, or name a namespace"),
+        ("delta", None, "is a table of Delta Lake"),
+        ("catalog:other", None, "the table queries there is not one that aqepilot made: it has no"),
+        ("catalog:flat", None, "the table queries there .* is not partitioned by batch first"),
+    ],
+)
+def test_what_can_hold_no_tables_is_told_before_anything_is_written(
+    spark: SparkSession,
+    tmp_path: Path,
+    catalog: str,
+    to: str,
+    table_format: str | None,
+    message: str,
+) -> None:
+    event_logs.written(spark, lines("app-1", queries=0), tmp_path / "logs" / "app-1")
+    (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
+    made = {"catalog:other": "a int", "catalog:flat": "log string, batch string"}.get(to)
+    if made:
+        spark.sql(f"CREATE DATABASE {to[8:]}")
+        spark.sql(f"CREATE TABLE {to[8:]}.queries ({made}) USING parquet")
+    where = to if to.startswith("catalog:") else tmp_path / to
+    try:
+        with pytest.raises(AqePilotError, match=message):
+            collect(spark, tmp_path / "logs", where, table_format=table_format)
+    finally:
+        if made:
+            spark.sql(f"DROP DATABASE {to[8:]} CASCADE")
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_what_holds_no_tables_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(AqePilotError, match=r"there are no tables .* is in memory"):
+        read_log(spark, "catalog:nothing")
+    (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "delta" / "date=2025-11-22").mkdir()
+    (tmp_path / "delta" / "date=2025-11-22" / "part-0.parquet").write_bytes(b"PAR1")
+    with pytest.raises(AqePilotError, match="is a table of Delta Lake"):
+        read_log(spark, tmp_path / "delta")
+    with pytest.raises(AqePilotError, match="no logs to collect"):
+        collect(spark, CATALOG, tmp_path / "to")
+
+
+def test_the_command_makes_no_tables_that_end_with_it(
+    command_line: CommandLine, tmp_path: Path
+) -> None:
+    found = command_line("collect", "--log", tmp_path, "--to", CATALOG)
+    assert found.exit_code == 1
+    assert "set spark.sql.catalogImplementation to hive" in found.output
+    found = command_line("collect", "--log", tmp_path, "--to", tmp_path, "--format", "delta")
+    assert (found.exit_code, found.output[:15]) == (1, "error: a folder")

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import submitting
+from table_formats import collected
 from table_formats.policies import SETS
 
 HERE = Path(__file__).parent
@@ -40,6 +41,8 @@ SHAPES = {
     ),
 }
 PLAIN = "plain"
+# The tables that `aqepilot collect` makes: no policies are asked.
+COLLECTED = "collected"
 # On a busy machine, too.
 MOST_SECONDS = 3600
 SAME = ("answer", "error", "rows", "hash", "counts")
@@ -61,9 +64,8 @@ class Formats(NamedTuple):
     ours: str
     folder: Path
 
-    def submit(self, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Runs the job; yields what it found, as it comes."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def settings(self) -> dict[str, str]:
+        """Returns what makes a Spark that has them."""
         extensions = [EXTENSIONS[name] for name in self.names]
         extensions.insert(0 if self.ours == "first" else len(extensions), submitting.EXTENSION)
         defaults = {
@@ -74,8 +76,13 @@ class Formats(NamedTuple):
         }
         for name in self.names:
             defaults |= CATALOGS[name]
+        return defaults
+
+    def submit(self, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Runs the job; yields what it found, as it comes."""
+        self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "spark-defaults.conf").write_text(
-            "".join(f"{key} {value}\n" for key, value in defaults.items()), "utf-8"
+            "".join(f"{key} {value}\n" for key, value in self.settings().items()), "utf-8"
         )
         for line in submitting.lines(
             Path(tempfile.mkdtemp(dir=self.folder)),
@@ -100,7 +107,7 @@ class Formats(NamedTuple):
     show_default=True,
     help="Where our extension stands; by turns: each set of policies in one of both orders.",
 )
-@click.option("--shape", "shapes", multiple=True, help="Only these shapes of tables.")
+@click.option("--shape", "shapes", multiple=True, help="Only these shapes of tables, or collected.")
 @click.option("--set", "names", multiple=True, help="Only these sets of policies.")
 @click.option("--out", default="target/table-formats", type=Path, help="Where results are.")
 def main(
@@ -113,15 +120,20 @@ def main(
     pairs = [word.split("=", 1) for word in jars.split()]
     of = tuple(dict.fromkeys(name for name, _ in pairs))
     wanted = [s for name in of for s in SHAPES[name] if not shapes or s in shapes]
+    paths = tuple(path for _, path in pairs)
     failures = 0
+    if not shapes or COLLECTED in shapes:
+        folder = out.absolute() / pyspark.__version__ / COLLECTED
+        settings = Formats(of, paths, "last", folder).settings()
+        failures += collected.failures(of, settings, folder)
     for turn, ours in enumerate(("first", "last")):
         own = [name for n, name in enumerate(SETS) if order != "by turns" or n % 2 == turn]
         sets = {name: SETS[name] for name in own if name in (names or SETS)}
-        if order not in (ours, "by turns", "both") or not sets:
+        if order not in (ours, "by turns", "both") or not sets or not wanted:
             continue
         folder = out.absolute() / pyspark.__version__ / ours
         shutil.rmtree(folder, ignore_errors=True)
-        formats = Formats(of, tuple(path for _, path in pairs), ours, folder)
+        formats = Formats(of, paths, ours, folder)
         failures += run(formats, {"shapes": wanted, "sets": {PLAIN: {}, **sets}})
     sys.exit(1 if failures else 0)
 

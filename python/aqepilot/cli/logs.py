@@ -24,15 +24,28 @@ from aqepilot.cli.options import (
     table,
     top,
 )
+from aqepilot.errors import AqePilotError, Problem
 
 
 @click.command(
     short_help="Add event logs to tables, each application once.",
-    epilog="\b\nExample:\n"
-    "  aqepilot collect --log s3a://logs/spark-events --to s3a://lake/aqepilot\n\n" + EXIT_CODES,
+    epilog="\b\nExamples:\n"
+    "  aqepilot collect --log s3a://logs/spark-events --to s3a://lake/aqepilot\n"
+    "  aqepilot collect --log s3a://logs/spark-events --to catalog:lake.aqepilot\n\n" + EXIT_CODES,
 )
 @logs
-@click.option("--to", required=True, metavar="FOLDER", help="The tables' folder.")
+@click.option(
+    "--to",
+    required=True,
+    metavar="FOLDER",
+    help="The tables' folder, or catalog:NAMESPACE for a namespace of one of Spark's catalogs.",
+)
+@click.option(
+    "--format",
+    "table_format",
+    metavar="FORMAT",
+    help="delta, iceberg or parquet: what tables of a catalog are made as; else its own default.",
+)
 @click.option(
     "--abandoned-after",
     default=24.0,
@@ -47,19 +60,32 @@ from aqepilot.cli.options import (
 def collect(
     logs: Sequence[str],
     to: str,
+    table_format: str | None,
     abandoned_after: float,
     again: bool,
     master: str | None,
     as_json: bool,
 ) -> None:
-    """Add event logs that are not there yet to Parquet tables, which --log takes as it takes logs.
+    """Add event logs that are not there yet to tables, which --log takes as it takes logs.
 
-    Run it as often as you like: it can be killed at any point.
+    The tables are Parquet in a folder, or Delta Lake, Iceberg or Parquet in a namespace of one of
+    Spark's catalogs. Run it as often as you like: it can be killed at any point.
     """
-    from aqepilot.log import tables
+    from aqepilot.log import destinations, tables
 
+    destinations.check(to, table_format)
     with log_session(logs, master, "aqepilot collect") as spark:
-        found = tables.collect(spark, logs, to, abandoned_after_hours=abandoned_after, again=again)
+        lost = destinations.of(spark, to, table_format).lost()
+        if lost:
+            raise AqePilotError(Problem("CATALOG_IN_MEMORY", lost, to))
+        found = tables.collect(
+            spark,
+            logs,
+            to,
+            table_format=table_format,
+            abandoned_after_hours=abandoned_after,
+            again=again,
+        )
     if as_json:
         click.echo(json.dumps(found._asdict(), indent=2))
         return

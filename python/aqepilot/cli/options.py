@@ -28,7 +28,8 @@ logs = click.option(
     multiple=True,
     required=True,
     metavar="PATH",
-    help="Spark's event logs: a folder, a log or a glob; may be given several times.",
+    help="Spark's event logs: a folder, a log or a glob; or tables that collect wrote: their "
+    "folder, or catalog:NAMESPACE; may be given several times.",
 )
 master = click.option(
     "--master",

@@ -45,17 +45,21 @@ def read_log(spark: SparkSession, path: str | Path | Iterable[str | Path]) -> Lo
         spark: A session, classic or Spark Connect; it needs no aqepilot. Executors need PyArrow
             for compressed logs.
         path: A folder, searched at any depth, a log, or a glob, on any file system that the
-            session reads; or the folder of tables that `collect` wrote; or several of these. An
-            application that is in several of them counts once.
+            session reads; or tables that `collect` wrote: their folder, or `catalog:NAMESPACE`; or
+            several of these. An application that is in several of them counts once.
 
     Raises:
-        AqePilotError: There is no log, or it may not be listed; says where.
+        AqePilotError: There is no log, there are no tables, or they may not be read; says where.
     """
-    from aqepilot.log import files, tables
+    from aqepilot.log import destinations, files, tables
 
-    found = files.find(spark, [path] if isinstance(path, (str, Path)) else path)
-    folders, logs = tables.parted(found)
-    read = [tables.read(spark, folder) for folder in folders]
+    given = [path] if isinstance(path, (str, Path)) else list(path)
+    namespaces = [str(one) for one in given if destinations.is_catalog(one)]
+    paths = [one for one in given if not destinations.is_catalog(one)]
+    listed = files.find(spark, paths) if paths or not namespaces else []
+    folders, logs = tables.parted(listed)
+    destinations.refuse_delta_files(spark, (file.path for file in logs))
+    read = [tables.read(spark, to) for to in (*folders, *namespaces)]
     if logs:
         read.append(of_files(spark, logs))
     return read[0] if len(read) == 1 else tables.together(read)

@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from aqepilot.errors import AqePilotError, Problem
+from aqepilot.errors import AqePilotError, Problem, first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -184,7 +184,7 @@ def _text(spark: SparkSession, paths: list[str], suffix: str) -> DataFrame:
         reader = reader.option("io.compression.codecs", _PASSED)
         for key in _PASSED_KEYS:
             reader = reader.option(key, suffix)
-    return reader.text([_GLOB.sub(r"\\\1", path) for path in paths])
+    return reader.text([as_glob(path) for path in paths])
 
 
 def _unpacked(text: DataFrame, prefixes: Sequence[str]) -> DataFrame:
@@ -238,6 +238,23 @@ def _of_log(files: list[LogFile]) -> Iterator[LogFile]:
             yield file
 
 
+def as_glob(path: str) -> str:
+    r"""Returns the glob of this path alone, as Spark takes all that it reads for globs.
+
+    >>> print(as_glob("logs/{a}"))
+    logs/\{a\}
+    """
+    return _GLOB.sub(r"\\\1", path)
+
+
+def is_there(spark: SparkSession, path: str) -> bool:
+    """Returns whether a path exists, as far as the session may see it."""
+    try:
+        return bool(spark.read.format("binaryFile").load(as_glob(path)).columns)
+    except Exception:
+        return False
+
+
 def is_not_there(error: Exception) -> bool:
     """Returns whether Spark says that a path does not exist."""
     return "PATH_NOT_FOUND" in str(error) or "Path does not exist" in str(error)
@@ -246,7 +263,7 @@ def is_not_there(error: Exception) -> bool:
 def _unlisted(given: Sequence[str], error: Exception) -> AqePilotError:
     text = str(error)
     where = ", ".join(given)
-    first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    first = first_line(error)
     if is_not_there(error):
         return AqePilotError(Problem("LOG_NOT_FOUND", f"there is nothing at {where}: {first}"))
     if "ermission denied" in text or "AccessControlException" in text:

@@ -1,8 +1,8 @@
-"""Event logs collected into Parquet tables: each application once, however often that is run.
+"""Event logs collected into tables: each application once, however often that is run.
 
-A run writes what it read as one batch, and the row of each application last, in one file: until
-then nobody sees the batch. What a run that was killed has left is never seen. Of an application
-that is in several batches, the newest counts.
+A run writes what it read as one batch, and the rows of applications last, at once: until then
+nobody sees the batch. What a run that was killed has left is never seen. Of an application that is
+in several batches, the newest counts. `destinations` has where the tables are.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from aqepilot.log import columns, events, files
+from aqepilot.errors import AqePilotError, Problem
+from aqepilot.log import destinations, events, files, schemas
 from aqepilot.log.files import LogFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from aqepilot.log import Log
+    from aqepilot.log.destinations import Destination
 
 _FILE = re.compile(r"(.*)/applications/batch=[^/]+/[^/]+\.parquet")
 _TIME_OF = {
@@ -58,6 +60,7 @@ def collect(
     path: str | Path | Iterable[str | Path],
     to: str | Path,
     *,
+    table_format: str | None = None,
     abandoned_after_hours: float = 24.0,
     again: bool = False,
 ) -> Collected:
@@ -69,24 +72,33 @@ def collect(
     Args:
         spark: Any session.
         path: Logs, as for `read_log`.
-        to: The tables' folder, on any file system that the session writes.
+        to: The tables' folder, on any file system that the session writes; or
+            `catalog:NAMESPACE`, a namespace of one of the session's catalogs.
+        table_format: `delta`, `iceberg` or `parquet`: what tables of a catalog are made as that
+            are not there yet; null for the catalog's own default.
         abandoned_after_hours: A log that says that its application runs is read when it has not
             changed for so long: the application broke off.
         again: Also read logs that could not be read to their end before.
 
     Raises:
-        AqePilotError: There is no log, or it may not be listed.
+        AqePilotError: There is no log, or it may not be listed; or there can be no such tables.
     """
     from pyspark.sql import functions
 
     from aqepilot.log import applications, of_files
 
+    destination = destinations.of(spark, to, table_format)
+    given = [path] if isinstance(path, (str, Path)) else list(path)
+    for one in filter(destinations.is_catalog, given):
+        message = "these are collected tables, and no logs to collect."
+        raise AqePilotError(Problem("LOG_NOT_FOUND", message, str(one)))
     found: dict[str, list[LogFile]] = {}
-    _, listed_logs = parted(files.find(spark, [path] if isinstance(path, (str, Path)) else path))
+    _, listed_logs = parted(files.find(spark, given))
     for file in listed_logs:
         found.setdefault(file.log, []).append(file)
     sizes = {log: sum(file.bytes for file in own) for log, own in found.items()}
-    known = _known(spark, str(to), again)
+    destination.prepare()
+    known = _known(destination, again)
     rest = {log: own for log, own in found.items() if (log, sizes[log]) not in known}
     abandoned_ms = (time.time() - abandoned_after_hours * 3600) * 1000
     running = {
@@ -99,24 +111,23 @@ def collect(
     read, there = len(rest) - len(running), len(found) - len(rest)
     if not wanted:
         return Collected(0, there, len(running), 0, 0)
-    batch = f"batch={datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}"
+    batch = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}"
     # Each table is joined with it, and would read the logs for it once more.
     told = applications.told(spark, wanted).persist()
     try:
         log = of_files(spark, wanted, told)
         for name, of_time in _TIME_OF.items():
             date = functions.expr(f"to_date({of_time})").alias("date")
-            rows = getattr(log, name).select("*", date)
-            rows.write.partitionBy("date").parquet(f"{to}/{name}/{batch}")
+            destination.add(name, getattr(log, name).select("*", date), batch)
         # Local rows: the sizes are those of the listing, also where a log has grown since.
         listed = spark.createDataFrame(list(sizes.items()), "log string, bytes bigint")
-        counted = log.applications.join(functions.broadcast(listed), "log").coalesce(1)
-        target = f"{to}/applications/{batch}"
-        counted.write.option("maxRecordsPerFile", 0).parquet(target)
+        counted = log.applications.join(functions.broadcast(listed), "log")
+        destination.add("applications", counted, batch)
     finally:
         told.unpersist()
     lines, unreadable, nothing = (
-        spark.read.parquet(target)
+        _applications(destination)
+        .where(functions.col("batch") == batch)
         .selectExpr(
             "coalesce(sum(unreadable_lines), 0)",
             "count(problem)",
@@ -176,24 +187,29 @@ def _newest(applications: DataFrame, order: str) -> DataFrame:
 
 
 def read(spark: SparkSession, to: str) -> Log:
-    """Reads tables; each DataFrame but `applications` has a column `date` more, to select by."""
+    """Reads tables; each DataFrame but `applications` has a column `date` more, to select by.
+
+    Args:
+        spark: Any session.
+        to: As for `collect`.
+
+    Raises:
+        AqePilotError: There are no tables.
+    """
     from pyspark.sql import functions
 
     from aqepilot.log import Log
 
+    destination = destinations.of(spark, to)
     # The same application may have been read twice: from a log that grew, or by two runs at once.
-    counted = _newest(_applications(spark, to), "batch")
+    counted = _newest(_applications(destination), "batch")
     seen = functions.broadcast(counted.select("log", "batch"))
 
     def table(name: str) -> DataFrame:
-        schema = f"{columns.ddl(columns.FRAMES[name])}, batch string, date date"
-        try:
-            rows = spark.read.schema(schema).parquet(f"{to}/{name}")
-        except Exception as error:
+        rows = destination.rows(name)
+        if rows is None:
             # Collected before there was such a table.
-            if not files.is_not_there(error):
-                raise
-            rows = spark.createDataFrame([], schema)
+            rows = spark.createDataFrame([], schemas.ddl(name))
         return rows.join(seen, ["log", "batch"], "left_semi").drop("batch")
 
     return Log(
@@ -202,28 +218,26 @@ def read(spark: SparkSession, to: str) -> Log:
     )
 
 
-def _applications(spark: SparkSession, to: str) -> DataFrame:
-    schema = f"{columns.ddl(columns.APPLICATIONS)}, bytes bigint, batch string"
-    return spark.read.schema(schema).parquet(f"{to}/applications")
+def _applications(destination: Destination) -> DataFrame:
+    rows = destination.rows("applications")
+    if rows is None:
+        message = "there are no tables that aqepilot has collected. " + (destination.lost() or "")
+        raise AqePilotError(Problem("LOG_NOT_FOUND", message.strip(), str(destination)))
+    return rows
 
 
-def _known(spark: SparkSession, to: str, again: bool) -> set[tuple[str, int]]:
+def _known(destination: Destination, again: bool) -> set[tuple[str, int]]:
     """Logs that are in the tables, with their sizes when they were read.
 
     Args:
-        spark: The session.
-        to: The tables' folder.
+        destination: The tables.
         again: Leaves out those that could not be read to their end.
     """
-    try:
-        known = _applications(spark, to)
-        if again:
-            known = known.withColumn(
-                "bad", events.expr("max_by(problem, batch) OVER (PARTITION BY log, bytes)")
-            ).where("bad IS NULL")
-        rows = known.select("log", "bytes").collect()
-    except Exception as error:
-        if files.is_not_there(error):
-            return set()
-        raise
-    return {(row["log"], row["bytes"]) for row in rows}
+    known = destination.rows("applications")
+    if known is None:
+        return set()
+    if again:
+        known = known.withColumn(
+            "bad", events.expr("max_by(problem, batch) OVER (PARTITION BY log, bytes)")
+        ).where("bad IS NULL")
+    return {(row["log"], row["bytes"]) for row in known.select("log", "bytes").collect()}

@@ -51,7 +51,7 @@ def report(
 
     Args:
         spark: Any session.
-        path: Logs, as for `read_log`, or the folder of tables that `collect` wrote.
+        path: Logs, or tables that `collect` wrote, as for `read_log`.
         output: The page, a file of this machine.
         prices: What cores and memory cost; null shows no money.
         top: So many fingerprints are shown, those with most task time; 1 or more.
