@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 def environment() -> dict[str, str]:
-    """Returns the variables that a job needs to import `bench`."""
-    folders = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
-    return {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
+    """Returns the variables by which a job, in its own folder, imports `bench` and aqepilot."""
+    given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    folders = [Path(__file__).parents[1], *map(Path, given)]
+    return {"PYTHONPATH": os.pathsep.join(str(folder.resolve()) for folder in folders)}
 
 
 def in_turn(names: Iterable[str], number: int) -> list[str]:
