@@ -150,11 +150,11 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             ("what", "MB/s"),
             [(what, f"{speed:.0f}") for what, speed in log["megabytes_per_second"].items()],
         )
-        lines += [
-            f"Replay of {log['decisions']:,} decisions of {log['facts_kilobytes']:.1f} kB of facts:"
-            f" {log['decisions_per_second_and_core']:,.0f} a second and core",
-            "",
-        ]
+        lines += _table(
+            f"Replay of {log['decisions']:,} decisions of {log['facts_kilobytes']:.1f} kB of facts",
+            ("what", "decisions a second and core"),
+            [(what, f"{n:,.0f}") for what, n in log["decisions_per_second_and_core"].items()],
+        )
     if "slots" in figures:
         lines += _table(
             "Stages that wait, laid out on more slots from a log of two (ms)",

@@ -59,6 +59,9 @@ def catalog(spark: SparkSession) -> Iterator[str]:
     spark.sql("DROP DATABASE IF EXISTS collected CASCADE")
 
 
+LONG_FOLDER, LONG_CATALOG = (pytest.param(to, marks=tiers.LONG) for to in ("folder", "catalog"))
+
+
 @pytest.fixture(params=["folder", "catalog"])
 def to(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where tables may be."""
@@ -180,6 +183,7 @@ def test_tables_of_folders_and_catalogs_and_logs_are_read_together(
     assert two.queries.where("date IS NOT NULL").count() == 8
 
 
+@pytest.mark.parametrize("to", [LONG_FOLDER, "catalog"], indirect=True)
 def test_tables_of_an_older_aqepilot(
     spark: SparkSession, tmp_path: Path, to: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +254,7 @@ def nothing_of(path: Path) -> Callable[..., DataFrame]:
     return reading
 
 
+@pytest.mark.parametrize("to", ["folder", LONG_CATALOG], indirect=True)
 def test_two_at_once_count_once(
     spark: SparkSession, tmp_path: Path, to: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
