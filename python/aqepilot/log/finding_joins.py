@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aqepilot.log.events import expr as _expr
-from aqepilot.log.finding_stages import slow
+from aqepilot.log.finding_stages import often, slow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -117,7 +117,7 @@ def failed_broadcasts(decisions: DataFrame, queries: DataFrame) -> DataFrame:
     )
 
 
-def range_joins(decisions: DataFrame, stages: DataFrame) -> DataFrame:
+def range_joins(decisions: DataFrame, stages: DataFrame, queries: DataFrame) -> DataFrame:
     """Broadcasts for joins with a range, in queries whose tasks take long for what they read."""
     ranges = (
         _broadcasts(decisions)
@@ -130,7 +130,7 @@ def range_joins(decisions: DataFrame, stages: DataFrame) -> DataFrame:
             )
         )
     )
-    return (
+    found = (
         slow(stages)
         .join(ranges, ["log", "execution_id"])
         .groupBy("log", "execution_id")
@@ -142,6 +142,7 @@ def range_joins(decisions: DataFrame, stages: DataFrame) -> DataFrame:
             ),
         )
     )
+    return often(found, queries)
 
 
 def flipping(queries: DataFrame) -> DataFrame:

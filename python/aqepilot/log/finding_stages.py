@@ -30,6 +30,19 @@ def slow(stages: DataFrame) -> DataFrame:
     )
 
 
+def often(found: DataFrame, queries: DataFrame) -> DataFrame:
+    """Rows of queries of which half of the runs have one: not what a cold start took once."""
+    keys = queries.select("log", "execution_id", "key")
+    runs = keys.groupBy("key").agg(_expr("count(*) AS runs"))
+    return (
+        found.join(keys, ["log", "execution_id"])
+        .withColumn("found", _expr("count(*) OVER (PARTITION BY key)"))
+        .join(runs, "key")
+        .where("2 * found >= runs")
+        .drop("key", "found", "runs")
+    )
+
+
 def tiny_tasks(stages: DataFrame, queries: DataFrame) -> DataFrame:
     """Queries whose thousands of tasks after shuffles take longer to start than to run."""
     return (
@@ -108,7 +121,7 @@ def spilling(stages: DataFrame, queries: DataFrame) -> DataFrame:
     )
 
 
-def expanding(decisions: DataFrame, stages: DataFrame) -> DataFrame:
+def expanding(decisions: DataFrame, stages: DataFrame, queries: DataFrame) -> DataFrame:
     """Stages with much work for each byte, in fewer tasks than there were slots.
 
     Rows become many there, or each is handed to Python: so the facts of partition_coalescing say.
@@ -124,7 +137,7 @@ def expanding(decisions: DataFrame, stages: DataFrame) -> DataFrame:
             _expr("bool_or(f.stage.has_python_udf) AS has_python"),
         )
     )
-    return (
+    found = (
         slow(stages)
         .where("shuffle_read_bytes > 0")
         .join(few, ["log", "execution_id"])
@@ -138,3 +151,4 @@ def expanding(decisions: DataFrame, stages: DataFrame) -> DataFrame:
             ),
         )
     )
+    return often(found, queries)

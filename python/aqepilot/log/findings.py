@@ -85,10 +85,10 @@ def found(log: Log) -> Iterator[Found]:
             "tiny_tasks": of_stages.tiny_tasks(stages, queries),
             "tiny_blocks": of_stages.tiny_blocks(decisions, stages, queries),
             "spilling": of_stages.spilling(stages, queries),
-            "expanding": of_stages.expanding(decisions, stages),
+            "expanding": of_stages.expanding(decisions, stages, queries),
             "wrong_broadcast": joins.wrong_broadcasts(decisions, queries),
             "failed_broadcast": joins.failed_broadcasts(decisions, queries),
-            "range_join": joins.range_joins(decisions, stages),
+            "range_join": joins.range_joins(decisions, stages, queries),
             "flipping": joins.flipping(queries),
         }.items():
             yield from _rows(kind, rows, queries)
