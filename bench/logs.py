@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import aqepilot
 import event_logs
 import policies
 import submitting
+from bench import turns
 
 JOB = Path(__file__).parent / "jobs" / "log.py"
 
@@ -46,7 +46,7 @@ def _ran(folder: Path, script: str, conf: dict[str, str], words: list[str]) -> s
         job_words=words,
         memory="2g",
         quick=False,
-        env={"PYTHONPATH": str(Path(aqepilot.__file__).parents[1])},
+        env=turns.environment(),
         timeout_s=3600,
     )
     if run.returncode:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -154,11 +155,30 @@ def facts_schema(point_name: str) -> str:
     >>> facts_schema("cost_evaluation")[:42]
     '`query` struct<`execution_id`: bigint, `fi'
     """
-    groups: dict[str, list[str]] = {}
-    for fact in point(point_name).facts:
-        group, _, name = fact.path.partition(".")
-        groups.setdefault(group, []).append(f"`{name}`: {fact.type}")
-    return ", ".join(f"`{group}` struct<{', '.join(of)}>" for group, of in groups.items())
+    return schema_of(point(point_name).facts)
+
+
+def schema_of(facts: Iterable[Fact]) -> str:
+    """Returns the schema of some facts of a point, in SQL.
+
+    >>> schema_of([Fact("side.is_left", "boolean", ""), Fact("side.max_bytes", "bigint", "")])
+    '`side` struct<`is_left`: boolean, `max_bytes`: bigint>'
+    """
+    return ", ".join(f"`{group}` {struct_of(of)}" for group, of in grouped(facts).items())
+
+
+def struct_of(facts: Iterable[Fact]) -> str:
+    """Returns the type of a group of facts, in SQL."""
+    fields = (f"`{fact.path.partition('.')[2]}`: {fact.type}" for fact in facts)
+    return f"struct<{', '.join(fields)}>"
+
+
+def grouped(facts: Iterable[Fact]) -> dict[str, list[Fact]]:
+    """Returns facts by what stands before the dot of their names."""
+    found: dict[str, list[Fact]] = {}
+    for fact in facts:
+        found.setdefault(fact.path.partition(".")[0], []).append(fact)
+    return found
 
 
 def point_names() -> tuple[str, ...]:

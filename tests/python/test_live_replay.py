@@ -319,8 +319,9 @@ def test_a_condition_may_read_facts(log: Log) -> None:
     assert failing(asked, "after = 'SHUFFLE_HASH'").count() == 0
     with pytest.raises(AqePilotError, match="no decision point has all of"):
         failing(asked, "side.size_in_bytes > chain.num_relations")
-    with pytest.raises(AqePilotError, match="this is no condition"):
+    with pytest.raises(AqePilotError, match="this is no condition") as caught:
         failing(asked, "side.size_in_byte > 3")
+    assert "side.size_in_bytes" in caught.value.problems[0].suggestions
 
 
 def test_wrong_policies_are_refused_with_their_place(log: Log) -> None:

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from aqepilot import catalog
-from aqepilot.errors import AqePilotError, Problem
+from aqepilot.errors import AqePilotError, Problem, nearest
 from aqepilot.log.facts import with_facts
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def _met(asked: DataFrame, condition: str) -> DataFrame:
 
     paths = {point.name: {fact.path for fact in point.facts} for point in catalog.points()}
     words = {f"{group}.{name}" for group, name in _PATH.findall(condition)}
-    named = words & set().union(*paths.values())
+    known_paths = set().union(*paths.values())
+    named = words & known_paths
     fitting = [point for point, known in paths.items() if named <= known]
     if not fitting:
         message = f"no decision point has all of {', '.join(sorted(named))}: {condition!r}."
@@ -83,5 +84,7 @@ def _met(asked: DataFrame, condition: str) -> DataFrame:
         ]
     except Exception as error:
         message = f"this is no condition: {condition!r}: {str(error).strip().splitlines()[0]}"
-        raise AqePilotError(Problem("CONDITION_INVALID", message)) from error
+        unknown = sorted(words - named)
+        near = tuple(path for word in unknown for path in nearest(word, known_paths))
+        raise AqePilotError(Problem("CONDITION_INVALID", message, suggestions=near)) from error
     return reduce(lambda one, other: one.union(other), found)

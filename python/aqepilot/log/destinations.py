@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 PREFIX = "catalog:"
 FORMATS = ("delta", "iceberg", "parquet")
-_PART = r"(?:`[^`]+`|[^.`\s]+)"
-_NAMESPACE = re.compile(rf"{_PART}(?:\.{_PART})*")
+PART = re.compile(r"`([^`]+)`|([^.`\s]+)")
+_NAMESPACE = re.compile(rf"(?:{PART.pattern})(?:\.(?:{PART.pattern}))*")
 _FILE_OF_TABLE = re.compile(r"(.*?)(?:/[^/=]+=[^/]*)*/[^/]+\.parquet")
 # Enough for the tables of aqepilot; each costs a look at the file system.
 _MOST_FOLDERS = 6

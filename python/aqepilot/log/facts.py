@@ -34,8 +34,7 @@ def with_facts(asks: DataFrame, point: str, texts: Iterable[str]) -> DataFrame:
         packed = functions.expr("CASE WHEN contains(facts, '\"packed\":') THEN facts END")
         unpacked = functions_of_python.unpacked()(packed)
         column = functions.coalesce(unpacked, left_out.as_nulls("facts"))
-    groups = [f"`{group}` {_struct(facts)}" for group, facts in _groups(read).items()]
-    schema = ", ".join([*groups, "`_corrupt` string"])
+    schema = ", ".join(filter(None, [catalog.schema_of(read), "`_corrupt` string"]))
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
     return asks.withColumn("f", functions.from_json(column, schema, options))
 
@@ -45,9 +44,9 @@ def as_asked(point: str, texts: Iterable[str]) -> dict[str, str]:
 
     A fact that they do not read is a null there.
     """
-    read = _groups(may_be_read(point, texts))
+    read = catalog.grouped(may_be_read(point, texts))
     found = {}
-    for group, facts in _groups(catalog.point(point).facts).items():
+    for group, facts in catalog.grouped(catalog.point(point).facts).items():
         if read.get(group) == facts:
             found[group] = f"f.`{group}`"
         elif group in read:
@@ -55,7 +54,7 @@ def as_asked(point: str, texts: Iterable[str]) -> dict[str, str]:
             fields = ", ".join(_field(fact, fact.path in names) for fact in facts)
             found[group] = f"named_struct({fields})"
         else:
-            found[group] = f"cast(null AS {_struct(facts)})"
+            found[group] = f"cast(null AS {catalog.struct_of(facts)})"
     return found
 
 
@@ -96,18 +95,6 @@ def _pattern(group: str, name: str) -> str:
 def has_long(facts: Iterable[Fact]) -> bool:
     """Whether a log may have one of them packed, or left out."""
     return any(fact.type == "array<bigint>" for fact in facts)
-
-
-def _groups(facts: Iterable[Fact]) -> dict[str, list[Fact]]:
-    found: dict[str, list[Fact]] = {}
-    for fact in facts:
-        found.setdefault(fact.path.partition(".")[0], []).append(fact)
-    return found
-
-
-def _struct(facts: Iterable[Fact]) -> str:
-    fields = (f"`{fact.path.partition('.')[2]}`: {fact.type}" for fact in facts)
-    return f"struct<{', '.join(fields)}>"
 
 
 def _field(fact: Fact, is_read: bool) -> str:

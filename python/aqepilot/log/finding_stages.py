@@ -30,12 +30,16 @@ def slow(stages: DataFrame) -> DataFrame:
     )
 
 
+def with_key(found: DataFrame, queries: DataFrame) -> DataFrame:
+    """Adds what the runs of one query have in common."""
+    return found.join(queries.select("log", "execution_id", "key"), ["log", "execution_id"])
+
+
 def often(found: DataFrame, queries: DataFrame) -> DataFrame:
     """Rows of queries of which half of the runs have one: not what a cold start took once."""
-    keys = queries.select("log", "execution_id", "key")
-    runs = keys.groupBy("key").agg(_expr("count(*) AS runs"))
+    runs = queries.groupBy("key").agg(_expr("count(*) AS runs"))
     return (
-        found.join(keys, ["log", "execution_id"])
+        with_key(found, queries)
         .withColumn("found", _expr("count(*) OVER (PARTITION BY key)"))
         .join(runs, "key")
         .where("2 * found >= runs")
@@ -45,7 +49,7 @@ def often(found: DataFrame, queries: DataFrame) -> DataFrame:
 
 def tiny_tasks(stages: DataFrame, queries: DataFrame) -> DataFrame:
     """Queries whose thousands of tasks after shuffles take longer to start than to run."""
-    return (
+    started = (
         stages.where("shuffle_read_bytes > 0")
         .groupBy("log", "execution_id")
         .agg(
@@ -55,7 +59,9 @@ def tiny_tasks(stages: DataFrame, queries: DataFrame) -> DataFrame:
             _expr("sum(slot_ms) AS slot_ms"),
             _expr("sum(shuffle_read_bytes) AS shuffle_read_bytes"),
         )
-        .join(queries.select("log", "execution_id", "key"), ["log", "execution_id"])
+    )
+    return (
+        with_key(started, queries)
         .withColumn("of_all_runs", _expr("sum(tiny_tasks) OVER (PARTITION BY key)"))
         .where(f"of_all_runs >= {_TINY} AND stake_ms >= {_TINY_SHARE} * slot_ms")
         .selectExpr(
@@ -91,8 +97,7 @@ def tiny_blocks(decisions: DataFrame, stages: DataFrame, queries: DataFrame) -> 
         .agg(_expr("sum(slot_ms) AS stake_ms"))
     )
     return (
-        merged.join(short, ["log", "execution_id"])
-        .join(queries.select("log", "execution_id", "key"), ["log", "execution_id"])
+        with_key(merged.join(short, ["log", "execution_id"]), queries)
         .withColumn("of_all_runs", _expr("sum(blocks) OVER (PARTITION BY key)"))
         .where(f"of_all_runs >= {_BLOCKS}")
         .selectExpr(

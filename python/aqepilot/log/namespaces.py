@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from aqepilot.errors import AqePilotError, Problem, first_line
 from aqepilot.log import columns, destinations, files, schemas
-from aqepilot.log.destinations import FORMATS, PREFIX
+from aqepilot.log.destinations import FORMATS, PART, PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_PART = re.compile(r"`([^`]+)`|([^.`]+)")
 _DATE = re.compile(r"/date=([^/]+)/[^/]+")
 _NO_DATE = "__HIVE_DEFAULT_PARTITION__"
 _OWN_CATALOG = "spark_catalog"
@@ -36,7 +35,7 @@ class Namespace:
 
     def __init__(self, spark: SparkSession, to: str, table_format: str | None) -> None:
         self._spark, self._to, self._format = spark, to, table_format
-        parts = [one or other for one, other in _PART.findall(to.removeprefix(PREFIX))]
+        parts = [one or other for one, other in PART.findall(to.removeprefix(PREFIX))]
         self._name = ".".join(f"`{part}`" for part in parts)
         # Where the files are of the tables that are Parquet.
         self._locations: dict[str, str] = {}
@@ -126,6 +125,7 @@ class Namespace:
         return frame
 
     def _make_namespace(self) -> None:
+        # Who may make tables in it may not be one who may make namespaces.
         try:
             self._spark.sql(f"DESCRIBE NAMESPACE {self._name}")
         except Exception:

@@ -89,6 +89,7 @@ private[log] object Outcome {
 
     def +=(one: Long): Unit = millis += one
 
+    /** Of an even number, the lower of the two in the middle, as Spark's percentile_approx has it. */
     def maxOverMedian: Option[Double] = {
       val sorted = millis.result().sorted
       sorted.lastOption.map(_.toDouble / sorted((sorted.length - 1) / 2).max(1L))
