@@ -229,7 +229,7 @@ def test_a_later_join_keeps_a_broadcast_by_size(
     """Fewer partitions than Spark's default do not lead to another shuffle at a re-plan."""
     spark = little_tables
     little.settings(
-        spark, little.SORT_MERGE | {"spark.sql.adaptive.autoBroadcastJoinThreshold": "1MB"}
+        spark, little.SORT_MERGE | {"spark.sql.adaptive.autoBroadcastJoinThreshold": "256KB"}
     )
     sql = (
         f"SELECT x.k, x.v, y.n FROM ({JOIN}) x JOIN "
