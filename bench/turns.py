@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,15 +19,20 @@ def environment() -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(str(folder.resolve()) for folder in folders)}
 
 
-def in_turn(names: Iterable[str], number: int) -> list[str]:
+def in_turn(names: Iterable[str], number: int) -> Iterator[str]:
     """The ways in the order of a round: rotated by one each two rounds, every second reversed.
 
-    So that none always follows the same one, nor comes first more often.
+    So that none always follows the same one, nor comes first more often. Between them Python
+    collects its garbage: py4j's object of a DataFrame is part of a cycle, and as long as Python has
+    it the driver keeps the tables that its query has broadcast. TPC-DS at scale factor 1 fills
+    4.5 GB with them, and full collections of the JVM's then fall to one way or the other.
     """
     names = list(names)
     start = number // 2 % len(names)
     turned = names[start:] + names[:start]
-    return turned[::-1] if number % 2 else turned
+    for name in reversed(turned) if number % 2 else turned:
+        gc.collect()
+        yield name
 
 
 def adopted(spark: SparkSession, since: int) -> tuple[int, int]:
