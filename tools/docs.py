@@ -402,7 +402,7 @@ def _meaning(event: str, field: str) -> str:
 
 # Fields of events of which neither the Scala code nor a column says more than the name.
 SAID = {
-    "schemaVersion": "1",
+    "schemaVersion": "2",
     "time": "milliseconds since 1970",
     "sessionId": "the Spark session",
     "executionId": "Spark's id of the query's execution",

@@ -290,6 +290,38 @@ def test_a_file_that_breaks_off_while_it_is_read_is_told(
     assert app.lines == len(ran.lines)
 
 
+def test_decisions_have_whole_facts_whatever_their_events_share(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What every point has is once in a query's events; logs of schema version 1 have all in each."""
+
+    def decided(number: int, execution: int | None, of: str, **fields: Any) -> str:
+        return event_logs.event(
+            "io.aqepilot.log.AqePilotDecision",
+            **{"time": number, "decisionId": number, "sessionId": "s", "executionId": execution},
+            **{"point": "skew_join", "factsId": of, "mode": "enforce", "applied": False},
+            **{"reason": "NULL_ANSWER", "askedMicros": 1.0},
+            **fields,
+        )
+
+    lines = [
+        decided(1, 7, "a", facts='{"left":1}', commonFactsId="c", commonFacts='{"conf":1}'),
+        decided(2, 7, "a"),
+        decided(3, 7, "b", facts='{"left":2}', commonFactsId="c"),
+        decided(4, 7, "d", facts='{"left":3}', commonFactsId="e", commonFacts='{"conf":2}'),
+        decided(5, None, "a", facts='{"left":4}', commonFactsId="c", commonFacts='{"conf":3}'),
+        decided(6, 8, "a", facts='{"conf":4,"left":5}'),
+        decided(7, 8, "b", facts='{"left":6}', commonFactsId="lost"),
+        decided(8, 8, "lost"),
+    ]
+    event_logs.written(spark, lines, tmp_path / "app-1")
+    found = read_log(spark, tmp_path).decisions.orderBy("decision_id").collect()
+    assert [row.facts for row in found] == [
+        *('{"conf":1,"left":1}', '{"conf":1,"left":1}', '{"conf":1,"left":2}'),
+        *('{"conf":2,"left":3}', '{"conf":3,"left":4}', '{"conf":4,"left":5}', None, None),
+    ]
+
+
 def test_a_cartesian_product_is_a_join(spark: SparkSession, tmp_path: Path) -> None:
     plan = {
         "nodeName": "CartesianProduct",

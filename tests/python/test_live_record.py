@@ -161,8 +161,18 @@ def test_each_decision_is_in_the_event_log(run: Ran) -> None:
             assert event["sparkStrategy"] == "SortMergeJoin"
     with_facts = {(e["executionId"], e["factsId"]) for e in logged if e.get("facts")}
     assert with_facts == {(e["executionId"], e["factsId"]) for e in logged}
-    facts = json.loads(next(e["facts"] for e in logged if e["applied"]))
-    assert facts["query"]["description"] == "load 0"
+    common = {(e["executionId"], e["commonFactsId"]) for e in logged if e.get("commonFacts")}
+    assert common == {(e["executionId"], e["commonFactsId"]) for e in logged if e.get("facts")}
+    assert len(common) < len(with_facts)
+    first = next(e for e in logged if e["applied"])
+    of_all = next(
+        json.loads(e["commonFacts"])
+        for e in logged
+        if e.get("commonFacts") and e["commonFactsId"] == first["commonFactsId"]
+    )
+    assert set(of_all) == {"query", "conf", "cluster"}
+    assert of_all["query"]["description"] == "load 0"
+    facts = json.loads(first["facts"])
     assert facts["side"]["tables"] == ["private_items"]
     assert len(facts["side"]["bytes_by_partition_id"]) == 4
 

@@ -12,7 +12,7 @@ from aqepilot.log.events import OURS
 from aqepilot.log.files import LogFile
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _DECISION = {
     "time": "bigint", "decisionId": "bigint", "sessionId": "string", "executionId": "bigint",
@@ -20,7 +20,8 @@ _DECISION = {
     "tables": "string", "factsId": "string", "facts": "string", "policy": "string",
     "revision": "string", "mode": "string", "answer": "string", "sparkAnswer": "string",
     "sparkStrategy": "string", "applied": "boolean", "reason": "string", "detail": "string",
-    "askedMicros": "double", "subject": "string",
+    "askedMicros": "double", "subject": "string", "commonFactsId": "string",
+    "commonFacts": "string",
 }  # fmt: skip
 _CLOSED = (
     "`executionId` bigint, `fingerprint` string, `claimed` array<bigint>, "
@@ -51,16 +52,7 @@ def decisions(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> Da
     from pyspark.sql import functions
 
     made = _named(events.read(spark, of, {f"{OURS}Decision": _schema(_DECISION)}), _DECISION)
-    # An event has its facts where it is the first of its query with them.
-    made = made.withColumns(
-        {
-            "facts": functions.expr(
-                "coalesce(facts, first(facts, true) OVER (PARTITION BY log, execution_id, facts_id "
-                "ORDER BY decision_id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))"
-            ),
-            "asked_us": functions.col("asked_micros"),
-        }
-    )
+    made = _with_facts(made).withColumn("asked_us", functions.col("asked_micros"))
     said = (
         events.read(spark, of, {f"{OURS}QueryClosed": _CLOSED})
         .select("log", functions.expr(_SAID))
@@ -74,6 +66,32 @@ def decisions(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> Da
         }
     )
     return events.shaped(with_application(joined, told), columns.DECISIONS)
+
+
+def _with_facts(made: DataFrame) -> DataFrame:
+    """Gives each event its `facts` as a whole.
+
+    An event has them where it is the first of its query with them, and of those that every point
+    has the first of its query alone. Where a line with these is lost, there are no facts: a policy
+    would be asked with nulls that nobody knew.
+    """
+    from pyspark.sql import functions
+
+    def of_equal(by: str, value: str) -> Column:
+        # Rows with an equal value are the frame: both ways need rows of a query in one place only.
+        return functions.expr(
+            f"first({value}, true) OVER (PARTITION BY log, execution_id ORDER BY {by} "
+            "RANGE BETWEEN CURRENT ROW AND CURRENT ROW)"
+        )
+
+    own = "CASE WHEN facts IS NOT NULL THEN struct(facts, common_facts_id) END"
+    whole = "concat(left(_common, length(_common) - 1), ',', substr(_own.facts, 2))"
+    facts = f"CASE WHEN _own.common_facts_id IS NULL THEN _own.facts ELSE {whole} END"
+    return (
+        made.withColumn("_own", of_equal("facts_id", own))
+        .withColumn("_common", of_equal("_own.common_facts_id", "common_facts"))
+        .withColumn("facts", functions.expr(facts))
+    )
 
 
 def policies(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> DataFrame:

@@ -109,8 +109,8 @@ class FactsJsonSuite extends AnyFunSuite {
     assert(json.at("/side/size_in_bytes").asLong == 1099511627776L)
   }
 
-  test("factsId is equal for equal rows and differs for any difference") {
-    def id(r: InternalRow) = FactsJson.factsId(r, schema)
+  test("the id is equal for equal rows and differs for any difference") {
+    def id(r: InternalRow) = FactsJson.id(r, schema)
     val base = id(row(UnsafeArrayData.fromPrimitiveArray(longs(2000))))
     assert(base.matches("[0-9a-f]{16}"))
     assert(base == id(row(new GenericArrayData(longs(2000).map(x => x: Any)))))
@@ -126,8 +126,8 @@ class FactsJsonSuite extends AnyFunSuite {
     assert((base +: others).distinct.size == others.size + 1)
   }
 
-  test("factsId does not change from one release to the next") {
+  test("the id does not change from one release to the next") {
     val facts = row(UnsafeArrayData.fromPrimitiveArray(Array.tabulate(100)(_.toLong)))
-    assert(FactsJson.factsId(facts, schema) == "82422eeaa95c82c4")
+    assert(FactsJson.id(facts, schema) == "82422eeaa95c82c4")
   }
 }

@@ -6,7 +6,7 @@ import org.apache.spark.scheduler.SparkListenerEvent
 /** The schema of the events in this file. A reader of logs goes by it; fields are only ever added.
   */
 object EventSchema {
-  val Version = 1
+  val Version = 2
 }
 
 /** A policy was read at one point: once per text, source and session. A null `error` means that it
@@ -109,7 +109,7 @@ final case class AqePilotExperiment(
   * @param executionId
   *   none while nothing is executed (`explain`, `df.rdd`)
   * @param facts
-  *   the facts as JSON, only in the first event of an execution that has this `factsId`
+  *   the facts as JSON, but for those in `commonFacts`; only in the first event of an execution that has this `factsId`
   * @param answer
   *   what the policy said; none is *leave it to Spark*
   * @param sparkAnswer
@@ -120,6 +120,12 @@ final case class AqePilotExperiment(
   *   time for the answers and all facts, those that no policy read included, in microseconds
   * @param subject
   *   what it is about, e.g. `join 3, left side`: unique in its query at its point
+  * @param commonFactsId
+  *   equal where `commonFacts` are; in each event with `facts`. None before schema version 2, where `facts` has all of
+  *   them
+  * @param commonFacts
+  *   the facts `query`, `conf` and `cluster` as JSON, only in the first event of an execution that has this
+  *   `commonFactsId`
   */
 final case class AqePilotDecision(
     schemaVersion: Int,
@@ -145,7 +151,9 @@ final case class AqePilotDecision(
     reason: String,
     detail: Option[String],
     askedMicros: Double,
-    subject: Option[String]
+    subject: Option[String],
+    commonFactsId: Option[String] = None,
+    commonFacts: Option[String] = None
 ) extends SparkListenerEvent
 
 /** What became of a decision, read off the final plan.

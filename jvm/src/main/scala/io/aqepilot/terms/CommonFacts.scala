@@ -197,4 +197,7 @@ object CommonFacts {
     fact("driver_memory_bytes", LongType, "heap of the driver, bytes"),
     fact("spark_version", StringType, "the running Spark's version, e.g. 4.3.0")
   )
+
+  /** The first of every point, in this order. */
+  val groups: Seq[StructField] = Seq(query, conf, cluster)
 }

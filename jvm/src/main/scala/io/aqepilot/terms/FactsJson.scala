@@ -100,7 +100,7 @@ object FactsJson {
   }
 
   /** 16 hex digits, the same for equal rows, on any driver; cheap enough to be had at each ask. */
-  def factsId(facts: InternalRow, schema: StructType): String =
+  def id(facts: InternalRow, schema: StructType): String =
     f"${hash(facts, schema, 42L)}%016x"
 
   private class Writer(

@@ -73,8 +73,8 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     )
 
   implicit private class Deciding(log: DecisionLog) {
-    def decide(e: AqePilotDecision, facts: String = "{}"): Unit =
-      log.decided(Seq(Decided(e)), (_, _) => Some(facts))
+    def decide(e: AqePilotDecision, facts: String = "{\"a\":1}"): Unit =
+      log.decided(Seq(Decided(e)), (_, _) => Some(WrittenFacts("c", "{\"conf\":{}}", facts)))
   }
 
   private def events[T <: SparkListenerEvent](kind: Class[T]): Seq[T] = {
@@ -176,12 +176,36 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
       val decision = this.decision(i, execution).copy(factsId = "same")
       log.decided(
         Seq(Decided(decision)),
-        { (_, _) => written.incrementAndGet(); Some("{\"a\":1}") }
+        { (_, _) =>
+          written.incrementAndGet()
+          Some(WrittenFacts("c", "{\"conf\":{}}", "{\"a\":1}"))
+        }
       )
     }
     assert(decided.map(_.facts.isDefined) == Seq.fill(3)(Seq(true, false, false)).flatten)
-    assert(log.decisions(None).forall(_._1.facts.contains("{\"a\":1}")))
+    assert(log.decisions(None).forall(_._1.facts.contains("{\"conf\":{},\"a\":1}")))
     assert(written.get == 3, "facts were written as JSON that nobody keeps")
+  }
+
+  test("facts that every point has are in the event log once per execution and values of them") {
+    val log = start()
+    for (execution <- Seq(Some(1L), None); (id, i) <- Seq("x", "x", "y", "x").zipWithIndex) {
+      val own = s"{\"a\":$i}"
+      log.decided(
+        Seq(Decided(decision(i, execution).copy(factsId = s"f$i"))),
+        (_, _) => Some(WrittenFacts(id, s"{\"conf\":\"$id\"}", own))
+      )
+    }
+    val events = decided
+    assert(events.map(_.facts) == Seq.fill(2)((0 to 3).map(i => Some(s"{\"a\":$i}"))).flatten)
+    assert(events.map(_.commonFactsId.get) == Seq.fill(2)(Seq("x", "x", "y", "x")).flatten)
+    assert(
+      events.map(_.commonFacts.isDefined) == Seq.fill(2)(Seq(true, false, true, false)).flatten
+    )
+    assert(
+      log.decisions(None).map(_._1.facts.get).take(3) ==
+        Seq("{\"conf\":\"x\",\"a\":0}", "{\"conf\":\"x\",\"a\":1}", "{\"conf\":\"y\",\"a\":2}")
+    )
   }
 
   test("texts are redacted before they are posted or kept") {

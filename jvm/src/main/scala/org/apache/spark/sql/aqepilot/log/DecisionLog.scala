@@ -67,13 +67,9 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
       failOpen
     )
 
-  // Which facts are in the event log already, by execution; the oldest are forgotten. Used by `later`.
-  private val factsLogged = Collections.newSetFromMap(
-    new LinkedHashMap[(Option[Long], String), java.lang.Boolean] {
-      override def removeEldestEntry(e: Map.Entry[(Option[Long], String), java.lang.Boolean]) =
-        size > MaxFactsLogged
-    }
-  )
+  // Which facts are in the event log already, by execution. Used by `later`.
+  private val factsLogged = newest()
+  private val commonFactsLogged = newest()
 
   private val evicted = source.count("dropped.ring")
   source.count("errors")
@@ -122,15 +118,17 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
     val decision = Redaction.decision(e, redact)
     recorder.decided(decided, redact)
     val isLogged = !factsLogged.add((e.executionId, e.factsId))
-    val withFacts =
-      if (isLogged && ring.hasFacts(e.factsId)) decision
-      else decision.copy(facts = facts(LoggedFacts.Full, redact))
-    evicted.inc(ring.add(withFacts).toLong)
-    postLast(
-      if (isLogged) decision
-      else if (logged == LoggedFacts.Full) withFacts
-      else decision.copy(facts = facts(logged, redact))
-    )
+    val full =
+      if (isLogged && ring.hasFacts(e.factsId)) None
+      else facts(LoggedFacts.Full, redact)
+    evicted.inc(ring.add(decision.copy(facts = full.map(_.whole))).toLong)
+    val told =
+      if (isLogged) None
+      else if (logged == LoggedFacts.Full) full
+      else facts(logged, redact)
+    postLast(told.fold(decision) { written =>
+      written.in(decision, !commonFactsLogged.add((e.executionId, written.commonId)))
+    })
   }
 
   override def control(e: AqePilotControl): Unit = failOpen("control", ()) {
@@ -197,6 +195,14 @@ object DecisionLog {
   val DefaultRingBytes: Long = 16L * 1024 * 1024
   private[aqepilot] val Queue = PerApplication.Queue
   private val MaxFactsLogged = 10000
+
+  /** Ids by execution, the oldest of which are forgotten. */
+  private def newest() = Collections.newSetFromMap(
+    new LinkedHashMap[(Option[Long], String), java.lang.Boolean] {
+      override def removeEldestEntry(e: Map.Entry[(Option[Long], String), java.lang.Boolean]) =
+        size > MaxFactsLogged
+    }
+  )
 
   Notes.of = get(_)
   FaultsHeard.count = what => getActive.foreach(_.failed(what))
