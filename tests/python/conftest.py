@@ -95,6 +95,8 @@ def new_session(_spark_context: SparkSession) -> Callable[[], SparkSession]:
 def spark(_spark_context: SparkSession) -> Iterator[SparkSession]:
     """A classic session of this test's own: local[2], the extension live, no policy."""
     session = _spark_context.newSession()
+    # A Column is made by the settings of the active session, which would be an earlier test's.
+    session._jvm.org.apache.spark.sql.SparkSession.setActiveSession(session._jsparkSession)
     catalog = session._jsparkSession.sharedState().externalCatalog()
 
     def tables() -> set[str]:

@@ -293,7 +293,7 @@ def test_a_file_that_breaks_off_while_it_is_read_is_told(
 def test_decisions_have_whole_facts_whatever_their_events_share(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A query's events have what every point has once; those of schema version 1 have all in each."""
+    """What every point has is once in a query's events; in schema version 1 in each."""
 
     def decided(number: int, execution: int | None, of: str, **fields: Any) -> str:
         return event_logs.event(
