@@ -76,7 +76,7 @@ SHAPE = Shape(
             " JOIN customers ON shop = customers.customer GROUP BY region"
         ),
     },
-    recipes=["hot_keys"],
+    recipes=["hot_keys", "expanding_stages"],
     by_hand={
         ADAPTIVE + "skewJoin.skewedPartitionThresholdInBytes": "1MB",
         ADAPTIVE + "skewJoin.skewedPartitionFactor": "2",

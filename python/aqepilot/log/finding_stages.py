@@ -16,6 +16,7 @@ _BLOCK_BYTES = 1 << 10
 _SPILLED_SHARE = 0.1
 _SLOW_MS = 2000
 _SLOW_MS_PER_MB = 1000
+_UNEVEN = 3
 
 
 def slow(stages: DataFrame) -> DataFrame:
@@ -130,6 +131,7 @@ def expanding(decisions: DataFrame, stages: DataFrame, queries: DataFrame) -> Da
     """Stages with much work for each byte, in fewer tasks than there were slots.
 
     Rows become many there, or each is handed to Python: so the facts of partition_coalescing say.
+    A stage that waits for one task has another finding: more tasks do not shorten that one.
     """
     wanted = "least(f.cluster.default_parallelism, coalesce(f.shuffle.row_count, 0) div 1000)"
     few = (
@@ -146,7 +148,7 @@ def expanding(decisions: DataFrame, stages: DataFrame, queries: DataFrame) -> Da
         slow(stages)
         .where("shuffle_read_bytes > 0")
         .join(few, ["log", "execution_id"])
-        .where("num_tasks < places")
+        .where(f"num_tasks < places AND max_task_ms <= {_UNEVEN} * median_task_ms")
         .groupBy("log", "execution_id")
         .agg(
             _expr("sum(slot_ms) AS stake_ms"),
