@@ -263,25 +263,6 @@ def test_changes_say_which_facts_moved_them(spark: SparkSession) -> None:
     assert change.facts == {"side.max_bytes": "10 to 20", "side.is_left": None}
 
 
-@pytest.mark.parametrize(
-    "fact", ["side.max_bytes = 10", "cluster.executors = 3", "query.description LIKE ',%'"]
-)
-def test_a_text_that_looks_like_facts_is_not_taken_for_them(spark: SparkSession, fact: str) -> None:
-    """Only the part of the facts is parsed that has what a policy names."""
-    trap = ',"cluster":{"executors":9},"side":{"max_bytes":99}}'
-    facts = {
-        "query": {"description": trap},
-        "conf": {},
-        "cluster": {"executors": 3},
-        "side": {"max_bytes": 10, "tables": [trap]},
-    }
-    rows = [shadowed(facts=json.dumps(facts, separators=(",", ":")))]
-    log = made_logs.log(spark, decisions=rows)
-    text = f"CASE WHEN {fact} THEN 'SHUFFLE_HASH' END"
-    (row,) = replay(log, {"name": "p", "dynamic_join_selection": text}).asked.collect()
-    assert (row.after, row.unknown) == ("SHUFFLE_HASH", None)
-
-
 def test_conditions_are_checked_where_answers_are_known(spark: SparkSession) -> None:
     rows = [shadowed(facts=FIRST), shadowed(facts=None, execution_id=2)]
     log = made_logs.log(spark, decisions=rows)

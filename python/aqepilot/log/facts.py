@@ -14,12 +14,6 @@ from aqepilot.log import functions_of_python, left_out
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Each point's facts begin with these groups and `cluster`, in this order: FactsText.scala. They are
-# half of the text, and to pass them over takes the parser as long as to read them. A text of users
-# that looks like what is searched for has backslashes in it.
-_FIRST = ("query.", "conf.")
-_AFTER_FIRST = """CASE WHEN contains(facts, ',"cluster":{')
-  THEN concat('{"cluster":{', substring_index(facts, ',"cluster":{', -1)) ELSE facts END"""
 _PLAIN = ("bigint", "int", "double", "boolean", "string")
 
 
@@ -36,12 +30,10 @@ def with_facts(asks: DataFrame, point: str, texts: Iterable[str]) -> DataFrame:
 
     read = may_be_read(point, texts)
     column = functions.col("facts")
-    if not any(fact.path.startswith(_FIRST) for fact in read):
-        column = functions.expr(_AFTER_FIRST)
     if has_long(read):
-        packed = functions.when(column.contains('"packed":'), column)
+        packed = functions.expr("CASE WHEN contains(facts, '\"packed\":') THEN facts END")
         unpacked = functions_of_python.unpacked()(packed)
-        column = functions.coalesce(unpacked, left_out.as_nulls(column))
+        column = functions.coalesce(unpacked, left_out.as_nulls("facts"))
     schema = ", ".join(filter(None, [catalog.schema_of(read), "`_corrupt` string"]))
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
     return asks.withColumn("f", functions.from_json(column, schema, options))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 IS = "contains(facts, '{\"left_out\":')"
 
 
-def as_nulls(facts: Column) -> Column:
+def as_nulls(facts: str) -> Column:
     """Returns facts as JSON with a null in the place of each array that was left out."""
     from pyspark.sql import functions
 
