@@ -69,13 +69,9 @@ def decisions(events: list[dict[str, Any]]) -> Iterator[Decision]:
         if event["Event"] == f"{_OURS}QueryClosed"
         for fate in event["fates"]
     }
-    made = [event for event in events if event["Event"] == f"{_OURS}Decision"]
-    common = {e["commonFactsId"]: e["commonFacts"] for e in made if e.get("commonFacts")}
-    for event in made:
-        facts = event.get("facts")
-        if facts:
-            facts = f"{common[event['commonFactsId']][:-1]},{facts[1:]}"
-        yield _decision(event, facts, fates.get(event["decisionId"], {}))
+    for event in events:
+        if event["Event"] == f"{_OURS}Decision":
+            yield _decision(event, fates.get(event["decisionId"], {}))
 
 
 def _events(log: Path) -> Iterator[dict[str, Any]]:
@@ -110,7 +106,7 @@ def _joins(plan: dict[str, Any]) -> Iterator[str]:
         yield from _joins(child)
 
 
-def _decision(event: dict[str, Any], facts: str | None, fate: dict[str, Any]) -> Decision:
+def _decision(event: dict[str, Any], fate: dict[str, Any]) -> Decision:
     return Decision(
         time=datetime.fromtimestamp(event["time"] / 1000, timezone.utc),
         decision_id=event["decisionId"],
@@ -122,7 +118,7 @@ def _decision(event: dict[str, Any], facts: str | None, fate: dict[str, Any]) ->
         side=event.get("side"),
         tables=event.get("tables"),
         facts_id=event["factsId"],
-        facts_json=facts,
+        facts_json=event.get("facts"),
         policy=event.get("policy"),
         revision=event.get("revision"),
         mode=event["mode"],

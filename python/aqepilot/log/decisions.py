@@ -52,7 +52,7 @@ def decisions(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> Da
     from pyspark.sql import functions
 
     made = _named(events.read(spark, of, {f"{OURS}Decision": _schema(_DECISION)}), _DECISION)
-    made = _with_facts(made).withColumn("asked_us", functions.col("asked_micros"))
+    made = _with_whole_facts(made).withColumn("asked_us", functions.col("asked_micros"))
     said = (
         events.read(spark, of, {f"{OURS}QueryClosed": _CLOSED})
         .select("log", functions.expr(_SAID))
@@ -68,7 +68,7 @@ def decisions(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> Da
     return events.shaped(with_application(joined, told), columns.DECISIONS)
 
 
-def _with_facts(made: DataFrame) -> DataFrame:
+def _with_whole_facts(made: DataFrame) -> DataFrame:
     """Gives each event its `facts` as a whole.
 
     An event has them where it is the first of its query with them, and of those that every point
@@ -88,7 +88,7 @@ def _with_facts(made: DataFrame) -> DataFrame:
     whole = "concat(left(_common, length(_common) - 1), ',', substr(_own.facts, 2))"
     facts = f"CASE WHEN _own.common_facts_id IS NULL THEN _own.facts ELSE {whole} END"
     return (
-        made.withColumn("_own", of_equal("facts_id", own))
+        made.withColumn("_own", functions.coalesce(functions.expr(own), of_equal("facts_id", own)))
         .withColumn("_common", of_equal("_own.common_facts_id", "common_facts"))
         .withColumn("facts", functions.expr(facts))
     )
