@@ -190,21 +190,21 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   test("facts that every point has are in the event log once per execution and values of them") {
     val log = start()
     for (execution <- Seq(Some(1L), None); (id, i) <- Seq("x", "x", "y", "x").zipWithIndex) {
-      val own = s"{\"a\":$i}"
+      val own = s"""{"a":$i}"""
       log.decided(
         Seq(Decided(decision(i, execution).copy(factsId = s"f$i"))),
-        (_, _) => Some(WrittenFacts(id, s"{\"conf\":\"$id\"}", own))
+        (_, _) => Some(WrittenFacts(id, s"""{"conf":"$id"}""", own))
       )
     }
     val events = decided
-    assert(events.map(_.facts) == Seq.fill(2)((0 to 3).map(i => Some(s"{\"a\":$i}"))).flatten)
+    assert(events.map(_.facts) == Seq.fill(2)((0 to 3).map(i => Some(s"""{"a":$i}"""))).flatten)
     assert(events.map(_.commonFactsId.get) == Seq.fill(2)(Seq("x", "x", "y", "x")).flatten)
     assert(
       events.map(_.commonFacts.isDefined) == Seq.fill(2)(Seq(true, false, true, false)).flatten
     )
     assert(
       log.decisions(None).map(_._1.facts.get).take(3) ==
-        Seq("{\"conf\":\"x\",\"a\":0}", "{\"conf\":\"x\",\"a\":1}", "{\"conf\":\"y\",\"a\":2}")
+        Seq("""{"conf":"x","a":0}""", """{"conf":"x","a":1}""", """{"conf":"y","a":2}""")
     )
   }
 
