@@ -232,8 +232,11 @@ def main() -> int:
                 progress.advance(task)
                 if n in looks:
                     again()
-                    # Spark's own pools end their idle threads after a minute.
-                    time.sleep(70 if n in (given.sessions // 2, given.sessions) else 2)
+                    if n in (given.sessions // 2, given.sessions):
+                        # Spark's cleaner removes what is collected by threads of its pools, and
+                        # these end idle threads after a minute.
+                        held(pid, n * each)
+                        time.sleep(70)
                     found.append(held(pid, n * each))
                     if not console.is_terminal:
                         figures = zip(HEADS, found[-1].words(), strict=True)
