@@ -139,8 +139,8 @@ object Reason {
   )
   val NotDeterministic: Reason = Reason(
     "NOT_DETERMINISTIC",
-    "what is written may differ when a task runs again, as rand() does: rows that are shuffled could then be " +
-      "written twice or not at all"
+    "rows may differ when a task runs again, as those of rand() do: what is shuffled before a write could be " +
+      "written twice or not at all, and what a Cartesian product runs again could differ from pair to pair"
   )
   val AdaptiveOff: Reason =
     Reason("ADAPTIVE_OFF", "AQE is off, which would merge and split the partitions of a REBALANCE")

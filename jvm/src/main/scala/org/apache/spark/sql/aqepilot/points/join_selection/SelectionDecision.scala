@@ -7,6 +7,7 @@ import org.apache.spark.sql.aqepilot.plans.{
   JoinState,
   JoinStrategy,
   OtherRules,
+  Repeatable,
   StageTables
 }
 import org.apache.spark.sql.aqepilot.rule.PointRule
@@ -16,6 +17,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   HintInfo,
   Join,
   JoinHint,
+  LogicalPlan,
   SHUFFLE_HASH,
   SHUFFLE_MERGE,
   SHUFFLE_REPLICATE_NL
@@ -76,16 +78,22 @@ final private class SelectionDecision(
   /** Why the decision is not carried out, if so. */
   private def refusal(asked: AskedSelection): Option[(Reason, Option[String])] =
     asked.decision.flatMap { decision =>
+      val isNewProduct = decision.strategy == ShuffleReplicate && !asked.spark.contains(decision)
+      def again = join.children.flatMap(Repeatable.except).headOption.filter(_ => isNewProduct)
       def tasks =
-        if (decision.strategy != ShuffleReplicate || asked.spark.contains(decision)) None
-        else CartesianTasks.refusal(at.session, join, state)
+        if (isNewProduct) CartesianTasks.refusal(at.session, join, state) else None
       def beside =
         tableBytes(decision, asked).flatMap(StageTables.refusal(join, state, _, at.guards))
       if (OtherRules.gaveHint(at.session, join, state)) Some((Reason.OtherExtension, None))
       else
-        tasks.map(why => (Reason.GuardPartitions, Some(why)))
+        again.map(part => (Reason.NotDeterministic, Some(differs(part))))
+          .orElse(tasks.map(why => (Reason.GuardPartitions, Some(why))))
           .orElse(beside.map(why => (Reason.GuardHashBuildBytes, Some(why))))
     }
+
+  private def differs(part: LogicalPlan) =
+    "a Cartesian product runs a side again for each partition of the other, and its " +
+      s"${part.nodeName} may give other rows then"
 
   /** Of one task's hash table, where a selection has one built that Spark's own choice does not build. */
   private def tableBytes(selection: Selection, asked: AskedSelection): Option[Long] =

@@ -1,0 +1,136 @@
+"""Cartesian products that a policy asks for: what they multiply, and what they run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import little
+import policies
+from plans import Executed
+from rows import assert_same_rows
+
+POINT = "join_selection"
+# Columns k and u: u may be another one when the side runs again.
+DIFFERING = {
+    "a function": "SELECT k, reflect('java.util.UUID', 'randomUUID') AS u FROM a WHERE v < 20",
+    "a random number": "SELECT k, rand(1) AS u FROM a WHERE v < 20",
+    "of an aggregate": "SELECT k, first(v) AS u FROM a GROUP BY k",
+    "a sum of doubles": "SELECT k, sum(v / 7e0) AS u FROM a GROUP BY k",
+    "a mean": "SELECT k, avg(v) AS u FROM a GROUP BY k",
+    "some rows of many": "SELECT k, v AS u FROM a LIMIT 20",
+    "one of equals": "SELECT k, row_number() OVER (PARTITION BY k ORDER BY k) AS u FROM a",
+}
+ALIKE = {
+    "a table": "SELECT k, v + 1 AS u FROM a WHERE v < 20",
+    "an aggregate": "SELECT k, sum(v) AS u, count(*), max(v / 7e0) FROM a GROUP BY k",
+    "a join": "SELECT a.k, c.v AS u FROM a LEFT JOIN a c ON a.k = c.k AND c.v < 5 WHERE a.v < 5",
+    "a union": "SELECT k, v AS u FROM a WHERE v < 9 UNION ALL SELECT k, v FROM a WHERE v > 190",
+    "distinct rows": "SELECT DISTINCT k, v % 3 AS u FROM a",
+}
+
+
+@pytest.fixture
+def tables(spark: SparkSession) -> SparkSession:
+    """The views a and b, and a policy by which each join is a Cartesian product."""
+    little.settings(
+        spark,
+        {
+            "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.shuffle.partitions": "3",
+            "spark.aqepilot.policies": "test",
+            f"spark.aqepilot.policy.test.{POINT}": "'SHUFFLE_REPLICATE_NL'",
+        },
+    )
+    spark.sql(
+        "SELECT if(id % 9 = 0, NULL, id % 60) AS k, id AS v FROM range(0, 200, 1, 2)"
+    ).createOrReplaceTempView("a")
+    spark.sql(
+        "SELECT id % 40 + 5 AS k, id * 3 AS w FROM range(0, 80, 1, 2)"
+    ).createOrReplaceTempView("b")
+    return spark
+
+
+def test_cartesian_products_are_not_put_below_each_other(
+    tables: SparkSession, plain: Callable[..., Any], executed: Callable[..., Executed]
+) -> None:
+    """Each multiplies the tasks of the one above: 4, 8, 16 and so on of two partitions each."""
+    sql = (
+        "SELECT count(*) FROM a JOIN b ON a.k = b.k JOIN a c ON b.k = c.k AND c.v < 20 "
+        "JOIN b d ON c.k = d.k JOIN a e ON d.k = e.k AND e.v < 20 WHERE a.v < 20"
+    )
+    with plain(tables):
+        without = executed(tables.sql(sql))
+    ran = executed(tables.sql(sql))
+    assert_same_rows(ran.rows, without.rows)
+    assert ran.strategies == ["CartesianProduct", *without.strategies[1:]]
+    made = {d.join_id: d for d in policies.decisions(tables)}
+    assert sorted(d.reason for d in made.values()) == ["APPLIED", *["GUARD_PARTITIONS"] * 3]
+    assert {d.detail for d in made.values() if d.detail} == {
+        f"join {min(i for i, d in made.items() if d.applied)}, above it, is a Cartesian product "
+        "already: the partitions of all sides would be multiplied"
+    }
+
+
+def test_a_cartesian_product_of_too_many_tasks_is_refused(
+    tables: SparkSession, plain: Callable[..., Any], executed: Callable[..., Executed]
+) -> None:
+    sql = (
+        "SELECT count(*) FROM (SELECT k, count(*) FROM a GROUP BY k) "
+        "JOIN (SELECT k, count(*) FROM b GROUP BY k) USING (k)"
+    )
+    with plain(tables):
+        without = executed(tables.sql(sql))
+    little.settings(tables, {"spark.aqepilot.guard.max_partitions": "8"})
+    refused = executed(tables.sql(sql))
+    assert refused.strategies == without.strategies
+    assert_same_rows(refused.rows, without.rows)
+    assert policies.reasons(tables) == {"GUARD_PARTITIONS"}
+    assert "3 and 3 partitions has more tasks than the 8" in policies.decisions(tables)[-1].detail
+    little.settings(tables, {"spark.aqepilot.guard.max_partitions": "9"})
+    assert executed(tables.sql(sql)).strategies == ["CartesianProduct"]
+
+
+@pytest.mark.parametrize("swapped", [False, True], ids=["left", "right"])
+@pytest.mark.parametrize("side", DIFFERING)
+def test_a_side_that_may_differ_when_it_runs_again_is_refused(
+    tables: SparkSession, executed: Callable[..., Executed], side: str, swapped: bool
+) -> None:
+    """Plain Spark runs a side of an equi-join once: its rows are the same in all their pairs."""
+    ran = executed(tables.sql(_joined(DIFFERING[side], swapped)))
+    assert "CartesianProduct" not in ran.strategies
+    made = [d for d in policies.decisions(tables) if d.reason == "NOT_DETERMINISTIC"]
+    assert made and all("may give other rows" in d.detail for d in made)
+
+
+def test_a_row_has_one_value_in_all_its_pairs(tables: SparkSession) -> None:
+    values = tables.sql(
+        "SELECT id, count(DISTINCT u) AS n FROM (SELECT id, id % 2 AS k, "
+        "reflect('java.util.UUID', 'randomUUID') AS u FROM range(0, 8, 1, 2)) "
+        "JOIN (SELECT id % 2 AS k FROM range(0, 40, 1, 4)) USING (k) GROUP BY id"
+    ).collect()
+    assert {row.n for row in values} == {1}
+    assert "NOT_DETERMINISTIC" in policies.reasons(tables)
+
+
+@pytest.mark.parametrize("side", ALIKE)
+def test_a_side_that_is_alike_each_time_is_multiplied(
+    tables: SparkSession, plain: Callable[..., Any], executed: Callable[..., Executed], side: str
+) -> None:
+    sql = _joined(ALIKE[side], False)
+    with plain(tables):
+        without = executed(tables.sql(sql))
+    ran = executed(tables.sql(sql))
+    assert_same_rows(ran.rows, without.rows)
+    assert ran.strategies[0] == "CartesianProduct"
+
+
+def _joined(side: str, swapped: bool) -> str:
+    other = "(SELECT k, w FROM b) y"
+    sides = [f"({side}) x", other]
+    left, right = reversed(sides) if swapped else sides
+    return f"SELECT x.k, u, w FROM {left} JOIN {right} ON x.k = y.k"
