@@ -72,6 +72,7 @@ class Formats(NamedTuple):
             "spark.sql.extensions": ",".join(extensions),
             "spark.jars": ",".join((*self.jars, str(submitting.spark_jar()))),
             "spark.aqepilot.ask.deadline": "20s",
+            "spark.aqepilot.python.allow_session": "true",
             "spark.log.level": "ERROR",
         }
         for name in self.names:
