@@ -58,3 +58,21 @@ def settings(spark: SparkSession, of: dict[str, str]) -> None:
     """Sets them in the session."""
     for key, value in of.items():
         spark.conf.set(key, value)
+
+
+def ranges(spark: SparkSession) -> None:
+    """Makes the views a, with null keys, and b; no join of them is a broadcast by its size."""
+    settings(
+        spark,
+        {
+            "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.shuffle.partitions": "3",
+        },
+    )
+    spark.sql(
+        "SELECT if(id % 9 = 0, NULL, id % 60) AS k, id AS v FROM range(0, 200, 1, 2)"
+    ).createOrReplaceTempView("a")
+    spark.sql(
+        "SELECT id % 40 + 5 AS k, id * 3 AS w FROM range(0, 80, 1, 2)"
+    ).createOrReplaceTempView("b")

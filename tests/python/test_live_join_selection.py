@@ -92,20 +92,7 @@ ANSWERS = [
 @pytest.fixture
 def tables(spark: SparkSession) -> SparkSession:
     """The views a and b; no join is a broadcast by its size."""
-    little.settings(
-        spark,
-        {
-            "spark.sql.autoBroadcastJoinThreshold": "-1",
-            "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
-            "spark.sql.shuffle.partitions": "3",
-        },
-    )
-    spark.sql(
-        "SELECT if(id % 9 = 0, NULL, id % 60) AS k, id AS v FROM range(0, 200, 1, 2)"
-    ).createOrReplaceTempView("a")
-    spark.sql(
-        "SELECT id % 40 + 5 AS k, id * 3 AS w FROM range(0, 80, 1, 2)"
-    ).createOrReplaceTempView("b")
+    little.ranges(spark)
     return spark
 
 

@@ -1,8 +1,9 @@
 package org.apache.spark.sql.aqepilot.plans
 
+import org.apache.spark.sql.catalyst.expressions.{DenseRank, Expression, Rank, WindowExpression}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{
   AggregateExpression,
-  AggregateFunction,
+  Average,
   Count,
   Max,
   Min,
@@ -25,7 +26,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 }
 import org.apache.spark.sql.execution.{ExternalRDD, LogicalRDD}
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
-import org.apache.spark.sql.types.{DecimalType, IntegralType}
+import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 /** Whether a plan gives the same rows, in any order, where a query runs it more than once. What tasks fetch of a
   * shuffle comes in another order each time, so what takes some rows of many, or adds numbers whose sum depends on
@@ -41,28 +42,32 @@ object Repeatable {
   }
 
   private def isAlike(node: LogicalPlan): Boolean =
-    node.expressions.forall(_.deterministic) && (node match {
+    node.expressions.forall(e => e.deterministic && !e.exists(mayDiffer)) && (node match {
       // What a user's own RDD computes is not known.
-      case _: LogicalRDD | _: ExternalRDD[_]                                    => false
-      case _: LeafNode | _: Project | _: Filter | _: Generate | _: Expand       => true
-      case _: Union | _: Join | _: Distinct | _: Sort | _: RepartitionOperation => true
-      case _: BaseEvalPython                                                    => true
-      case aggregate: Aggregate                                                 =>
-        !aggregate.aggregateExpressions.exists(_.exists {
-          case e: AggregateExpression => !isOfAnyOrder(e.aggregateFunction)
-          case _                      => false
-        })
-      case _ => false
+      case _: LogicalRDD | _: ExternalRDD[_]                                             => false
+      case _: LeafNode | _: Project | _: Filter | _: Generate | _: Expand | _: Aggregate => true
+      case _: Union | _: Join | _: Distinct | _: Sort | _: RepartitionOperation          => true
+      case _: BaseEvalPython                                                             => true
+      case _                                                                             => false
     })
 
-  private def isOfAnyOrder(function: AggregateFunction): Boolean = function match {
-    case _: Count | _: Min | _: Max => true
-    case sum: Sum                   => isExact(sum)
-    case _                          => false
+  /** A mean adds doubles, whatever it is of: their sum is exact up to 2^53. */
+  private def mayDiffer(e: Expression): Boolean = e.isInstanceOf[Average] || hangsOnOrder(e)
+
+  /** Whether the value of an expression itself may differ where the rows that it is computed from come in another
+    * order.
+    */
+  def hangsOnOrder(e: Expression): Boolean = e match {
+    case a: AggregateExpression => a.aggregateFunction match {
+        case _: Count | _: Min | _: Max => false
+        case f: Sum                     => f.exists(isFloat)
+        case f: Average                 => f.child.exists(isFloat)
+        case _                          => true
+      }
+    case WindowExpression(_: Rank | _: DenseRank, _) => false
+    case _: WindowExpression                         => true
+    case _                                           => false
   }
 
-  private def isExact(sum: Sum): Boolean = sum.child.dataType match {
-    case _: IntegralType | _: DecimalType => true
-    case _                                => false
-  }
+  private def isFloat(e: Expression) = e.dataType == DoubleType || e.dataType == FloatType
 }

@@ -78,17 +78,17 @@ final private class SelectionDecision(
   /** Why the decision is not carried out, if so. */
   private def refusal(asked: AskedSelection): Option[(Reason, Option[String])] =
     asked.decision.flatMap { decision =>
-      val isNewProduct = decision.strategy == ShuffleReplicate && !asked.spark.contains(decision)
-      def again = join.children.flatMap(Repeatable.except).headOption.filter(_ => isNewProduct)
-      def tasks =
-        if (isNewProduct) CartesianTasks.refusal(at.session, join, state) else None
+      def product =
+        if (decision.strategy != ShuffleReplicate || asked.spark.contains(decision)) None
+        else join.children.flatMap(Repeatable.except(_)).headOption
+          .map(part => (Reason.NotDeterministic, differs(part)))
+          .orElse(CartesianTasks.refusal(at.session, join, state).map((Reason.GuardPartitions, _)))
       def beside =
         tableBytes(decision, asked).flatMap(StageTables.refusal(join, state, _, at.guards))
       if (OtherRules.gaveHint(at.session, join, state)) Some((Reason.OtherExtension, None))
       else
-        again.map(part => (Reason.NotDeterministic, Some(differs(part))))
-          .orElse(tasks.map(why => (Reason.GuardPartitions, Some(why))))
-          .orElse(beside.map(why => (Reason.GuardHashBuildBytes, Some(why))))
+        product.orElse(beside.map((Reason.GuardHashBuildBytes, _)))
+          .map { case (reason, why) => (reason, Some(why)) }
     }
 
   private def differs(part: LogicalPlan) =

@@ -1,26 +1,16 @@
 package org.apache.spark.sql.aqepilot.points.write_distribution
 
+import org.apache.spark.sql.aqepilot.plans.Repeatable
 import org.apache.spark.sql.catalyst.expressions.{
   Alias,
   Attribute,
   AttributeMap,
   AttributeSet,
-  DenseRank,
   Exists,
   Expression,
   InSubquery,
   NamedExpression,
-  Rank,
-  RowOrdering,
-  WindowExpression
-}
-import org.apache.spark.sql.catalyst.expressions.aggregate.{
-  AggregateExpression,
-  Average,
-  Count,
-  Max,
-  Min,
-  Sum
+  RowOrdering
 }
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{
@@ -60,7 +50,6 @@ import org.apache.spark.sql.execution.exchange.{
   ShuffleExchangeLike
 }
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 /** What a query, optimised but for its scans, says of how its rows come to the tasks that write them.
   *
@@ -131,7 +120,7 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
   private lazy val unstable: AttributeSet = {
     var found = AttributeSet.empty
     def isUnstable(e: Expression): Boolean =
-      e.references.exists(found.contains) || e.exists(hangsOnOrder)
+      e.references.exists(found.contains) || e.exists(Repeatable.hangsOnOrder)
     query.foreachUp {
       case u: Union =>
         found ++= AttributeSet(u.output.zipWithIndex.collect {
@@ -145,20 +134,6 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
     }
     found
   }
-
-  private def hangsOnOrder(e: Expression): Boolean = e match {
-    case a: AggregateExpression => a.aggregateFunction match {
-        case _: Count | _: Min | _: Max => false
-        case f: Sum                     => f.exists(isFloat)
-        case f: Average                 => f.child.exists(isFloat)
-        case _                          => true
-      }
-    case WindowExpression(_: Rank | _: DenseRank, _) => false
-    case _: WindowExpression                         => true
-    case _                                           => false
-  }
-
-  private def isFloat(e: Expression) = e.dataType == DoubleType || e.dataType == FloatType
 
   /** Whether rows can be distributed by a column. */
   def distributes(column: Attribute): Boolean =
