@@ -101,12 +101,12 @@ def joins(draw: Draw, one: Relations, other: Relations) -> Relation:
     if one_in(draw, 8) and "k" in left.columns and "k" in right.columns:
         return _using(draw, left, right, kind)
     on, rows = condition(draw, left, right)
-    if "SEMI" in kind or "ANTI" in kind:
-        names = {"a": left.columns}
-        rows = left.profile
-    else:
+    if rows_of_both(kind):
         names = {"a": left.columns, "b": right.columns}
         rows = rows if kind == "JOIN" else rows.plus(left.profile).plus(right.profile)
+    else:
+        names = {"a": left.columns}
+        rows = left.profile
     hint = ""
     if one_in(draw, 8):
         hint = f"/*+ {one_of(draw, HINTS)}({one_of(draw, 'ab')}) */ "
@@ -114,6 +114,34 @@ def joins(draw: Draw, one: Relations, other: Relations) -> Relation:
     return Relation(
         f"(SELECT {hint}{texts} FROM {left.sql} a {kind} {right.sql} b ON {on})", rows, columns
     )
+
+
+@st.composite
+def numbered(draw: Draw, one: Relations, other: Relations) -> Relation:
+    """The distinct rows of a join's side that have one random number in all rows of the join.
+
+    All have, unless the side is run again for a part of the other.
+    """
+    left, right = draw(one), draw(other)
+    # Plain Spark makes a Cartesian product of a join without keys, and runs a side again itself.
+    on, _ = condition(draw, left, right, has_keys=True)
+    kind = one_of(draw, TYPES)
+    of = one_of(draw, "ab" if rows_of_both(kind) else "a")
+    side = left if of == "a" else right
+    numbers = one_of(draw, ["rand()", "rand()", "uuid()", "monotonically_increasing_id()"])
+    distinct = f"(SELECT *, {numbers} AS r FROM (SELECT DISTINCT {side.all} FROM {side.sql}))"
+    a, b = (distinct, right.sql) if of == "a" else (left.sql, distinct)
+    names = ", ".join(f"{of}.{c}" for c in side.columns)
+    sql = (
+        f"(SELECT {names} FROM {a} a {kind} {b} b ON {on}"
+        f" GROUP BY {names} HAVING count(DISTINCT {of}.r) = 1)"
+    )
+    return side._replace(sql=sql)
+
+
+def rows_of_both(kind: str) -> bool:
+    """Whether a join of this type returns the columns of both sides."""
+    return "SEMI" not in kind and "ANTI" not in kind
 
 
 def _using(draw: Draw[int], left: Relation, right: Relation, kind: str) -> Relation:
@@ -125,7 +153,7 @@ def _using(draw: Draw[int], left: Relation, right: Relation, kind: str) -> Relat
         key, more = f"ON a.k = b.k AND {_part(left, right, parts)}", "a."
         rows = rows.scaled(1 / parts)
     names = {"a": tuple(c for c in left.columns if c != "k")}
-    if "SEMI" in kind or "ANTI" in kind:
+    if not rows_of_both(kind):
         rows = left.profile
     else:
         names["b"] = tuple(c for c in right.columns if c != "k")

@@ -1,11 +1,11 @@
 """Draws relations: every operator that adaptive execution and its policies treat in their own way.
 
 What the promise of the same rows leaves out is not drawn: LIMIT without an order or within ties,
-first, any_value, unsorted collect_list and collect_set, uuid, monotonically_increasing_id, rand,
-spark_partition_id, TABLESAMPLE, row_number with ties, sums of floats that depend on their order.
-Doubles here are multiples of 1/4, whose sums are exact; limits and row_number order by all columns,
-so that ties are equal rows. Random numbers are drawn by `fuzz_queries` where two readers must see
-the same ones.
+first, any_value, unsorted collect_list and collect_set, spark_partition_id, TABLESAMPLE,
+row_number with ties, sums of floats that depend on their order. Doubles here are multiples of 1/4,
+whose sums are exact; limits and row_number order by all columns, so that ties are equal rows. Of
+random numbers a query returns none, but whether readers see the same ones: two of a CTE
+(`fuzz_queries`), or all rows of a join that a row of its side is in (`numbered`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fuzz_drawing import (
     one_of,
     weighted,
 )
-from fuzz_joins import chains, joins, joins_on_key, laterals, whole_chains
+from fuzz_joins import chains, joins, joins_on_key, laterals, numbered, whole_chains
 from fuzz_tables import KEYS, Profile
 
 
@@ -43,6 +43,7 @@ def relations(sources: Sequence[Relation], depth: int) -> Relations:
             joins_on_key(below, leaf): 3,
             chains(leaf, below): 18,
             laterals(below, leaf): 1,
+            numbered(below, leaf): 2,
             _filters(below): 1,
             _subquery_filters(below, leaf): 3,
             _scalars(below, leaf): 1,

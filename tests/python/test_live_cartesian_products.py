@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,6 +116,61 @@ def test_a_side_that_is_alike_each_time_is_multiplied(
     ran = executed(tables.sql(sql))
     assert_same_rows(ran.rows, without.rows)
     assert ran.strategies[0] == "CartesianProduct"
+
+
+@pytest.mark.parametrize("v1", ["parquet", ""], ids=["v1", "v2"])
+def test_files_and_listed_rows_are_multiplied(
+    tables: SparkSession,
+    plain: Callable[..., Any],
+    executed: Callable[..., Executed],
+    tmp_path: Path,
+    v1: str,
+) -> None:
+    tables.conf.set("spark.sql.sources.useV1SourceList", v1)
+    tables.sql(ALIKE["a table"]).write.parquet(f"{tmp_path}/files")
+    sql = (
+        f"SELECT x.k, x.u, w FROM parquet.`{tmp_path}/files` x "
+        "JOIN (VALUES (1, 7), (2, 8), (2, 9)) AS y(k, w) ON x.k = y.k"
+    )
+    with plain(tables):
+        without = executed(tables.sql(sql))
+    ran = executed(tables.sql(sql))
+    assert_same_rows(ran.rows, without.rows)
+    assert ran.strategies == ["CartesianProduct"]
+
+
+def test_a_cached_side_is_refused(tables: SparkSession, executed: Callable[..., Executed]) -> None:
+    """Executors that need a block at once compute it each by itself."""
+    kept = tables.sql(DIFFERING["a function"]).cache()
+    try:
+        kept.createOrReplaceTempView("kept")
+        ran = executed(tables.sql(_joined("SELECT k, u FROM kept", False)))
+    finally:
+        kept.unpersist()
+    assert "CartesianProduct" not in ran.strategies
+    assert "its InMemoryRelation may give other rows then" in _refusal(tables)
+
+
+def test_a_side_of_a_database_is_refused(
+    tables: SparkSession, executed: Callable[..., Executed], tmp_path: Path
+) -> None:
+    """It is asked again for each partition of the other side, and may have changed by then."""
+    jvm: Any = tables._jvm
+    jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
+    url = f"jdbc:derby:memory:{tmp_path.name};create=true"
+    connection = jvm.java.sql.DriverManager.getConnection(url)
+    for sql in ("CREATE TABLE asked (k INT, u INT)", "INSERT INTO asked VALUES (1, 2), (3, 4)"):
+        connection.createStatement().execute(sql)
+    tables.read.jdbc(url, "asked").createOrReplaceTempView("asked")
+    ran = executed(tables.sql(_joined("SELECT k, u FROM asked", False)))
+    assert "CartesianProduct" not in ran.strategies
+    assert "may give other rows then" in _refusal(tables)
+
+
+def _refusal(spark: SparkSession) -> str:
+    made = {d.detail for d in policies.decisions(spark) if d.reason == "NOT_DETERMINISTIC"}
+    (detail,) = made
+    return str(detail)
 
 
 def _joined(side: str, swapped: bool) -> str:

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.plans
 
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
 import org.apache.spark.sql.catalyst.expressions.{DenseRank, Expression, Rank, WindowExpression}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{
   AggregateExpression,
@@ -18,14 +19,18 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   Generate,
   Join,
   LeafNode,
+  LocalRelation,
   LogicalPlan,
+  OneRowRelation,
   Project,
+  Range,
   RepartitionOperation,
   Sort,
   Union
 }
-import org.apache.spark.sql.execution.{ExternalRDD, LogicalRDD}
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2ScanRelation, FileScan}
 import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 /** Whether a plan gives the same rows, in any order, where a query runs it more than once. What tasks fetch of a
@@ -43,13 +48,24 @@ object Repeatable {
 
   private def isAlike(node: LogicalPlan): Boolean =
     node.expressions.forall(e => e.deterministic && !e.exists(mayDiffer)) && (node match {
-      // What a user's own RDD computes is not known.
-      case _: LogicalRDD | _: ExternalRDD[_]                                             => false
-      case _: LeafNode | _: Project | _: Filter | _: Generate | _: Expand | _: Aggregate => true
-      case _: Union | _: Join | _: Distinct | _: Sort | _: RepartitionOperation          => true
-      case _: BaseEvalPython                                                             => true
-      case _                                                                             => false
+      case leaf: LeafNode                                                       => isRead(leaf)
+      case _: Project | _: Filter | _: Generate | _: Expand | _: Aggregate      => true
+      case _: Union | _: Join | _: Distinct | _: Sort | _: RepartitionOperation => true
+      case _: BaseEvalPython                                                    => true
+      case _                                                                    => false
     })
+
+  /** Whether a leaf's rows are those of files or of the plan itself. A database may have changed when it is asked
+    * again, and what a user's own RDD or source computes is not known. A cached relation is computed by each executor
+    * that needs a block before another has stored it, and again where memory alone keeps it and does not suffice.
+    */
+  private def isRead(leaf: LeafNode): Boolean = leaf match {
+    case relation: LogicalRelation               => relation.relation.isInstanceOf[HadoopFsRelation]
+    case relation: DataSourceV2ScanRelation      => relation.scan.isInstanceOf[FileScan]
+    case _: HiveTableRelation | _: LocalRelation => true
+    case _: OneRowRelation | _: Range            => true
+    case _                                       => false
+  }
 
   /** A mean adds doubles, whatever it is of: their sum is exact up to 2^53. */
   private def mayDiffer(e: Expression): Boolean = e.isInstanceOf[Average] || hangsOnOrder(e)
