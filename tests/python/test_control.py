@@ -182,6 +182,23 @@ def test_a_write_that_another_replaced_is_made_again(path, monkeypatch):
     assert [rule.policy for rule in control.read(path).rules] == ["first", "second"]
 
 
+@pytest.mark.parametrize("seen", [None, '{"format": 1, "vers', ""], ids=["none", "half", "empty"])
+def test_a_write_that_cannot_be_seen_for_a_while_is_made_once(path, monkeypatch, seen):
+    """As when another writer has the file by then and a file system shows half of it, or none."""
+    control.lower(path, "off", {"policy": "first"}, reason="r")
+    read, reads = LocalFile.read, []
+
+    def briefly(self):
+        reads.append(read(self))
+        return seen if len(reads) == 2 else reads[-1]
+
+    monkeypatch.setattr(LocalFile, "read", briefly)
+    assert [rule.policy for rule in control.lift(path, {"policy": "first"})] == ["first"]
+    file = control.read(path)
+    assert not file.rules
+    assert [write.action for write in file.history] == ["off", "on"]
+
+
 def test_a_folder_that_may_not_be_written_is_told(tmp_path):
     with pytest.raises(AqePilotError, match="cannot be written"):
         control.lower(str(tmp_path / "none" / "control.json"), "off", reason="r")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from getpass import getuser
 from socket import gethostname
@@ -166,24 +167,37 @@ def _write(
 
 
 def _written(store: Store, path: str, write: Write, change: Callable[[ControlFile, Write], T]) -> T:
-    """Writes a change, again if somebody else's write has replaced it."""
+    """Writes a change, again if somebody else's write has replaced it.
+
+    While another writer is at the file there may be half of one or none, and the change is in it:
+    who has the lock sees the whole file, and leaves a change that is there as it is.
+    """
+    changed: list[T] = []
+
+    def replaced(text: str | None) -> str:
+        file = ControlFile.parse(text, path) if text is not None else ControlFile()
+        if changed and text is not None and _has(file, write):
+            return text
+        changed.append(change(file, write))
+        file.version += 1
+        file.history = [*file.history, write.at_version(file.version)][-MOST_HISTORY:]
+        return file.fitting(path)
+
     for _ in range(_TRIES):
-        changed: list[T] = []
-
-        def replaced(text: str | None, changed: list[T] = changed) -> str:
-            file = ControlFile.parse(text, path) if text is not None else ControlFile()
-            changed.append(change(file, write))
-            file.version += 1
-            file.history = [*file.history, write.at_version(file.version)][-MOST_HISTORY:]
-            return file.fitting(path)
-
-        try:
+        with suppress(ReplacedMeanwhileError):
             store.replace(replaced)
-        except ReplacedMeanwhileError:
-            continue
-        time.sleep(store.settles_after_s)
-        text = store.read()
-        if text is not None and write.id in {w.id for w in ControlFile.parse(text, path).history}:
-            return changed[-1]
+            time.sleep(store.settles_after_s)
+            if _is_there(store.read(), path, write):
+                return changed[-1]
     message = f"other writers replaced {path} {_TRIES} times while this was written; try again."
     raise AqePilotError(Problem("CONTROL_NOT_WRITTEN", message, path))
+
+
+def _is_there(text: str | None, path: str, write: Write) -> bool:
+    with suppress(AqePilotError):
+        return text is not None and _has(ControlFile.parse(text, path), write)
+    return False
+
+
+def _has(file: ControlFile, write: Write) -> bool:
+    return write.id in {w.id for w in file.history}
