@@ -13,8 +13,9 @@ from fuzz_tables import TABLES
 
 DEPTHS = [0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 3]
 ACTIONS = [
-    *["collect"] * 12,
-    *("rdd", "toLocalIterator", "write", "write", "write", "table", "partitions", "partitions"),
+    *["collect"] * 11,
+    *["write"] * 4,
+    *("rdd", "toLocalIterator", "table", "partitions", "partitions"),
 ]
 WRITES = ("write", "table")
 
