@@ -153,11 +153,11 @@ def _using(draw: Draw[int], left: Relation, right: Relation, kind: str) -> Relat
         key, more = f"ON a.k = b.k AND {_part(left, right, parts)}", "a."
         rows = rows.scaled(1 / parts)
     names = {"a": tuple(c for c in left.columns if c != "k")}
-    if not rows_of_both(kind):
-        rows = left.profile
-    else:
+    if rows_of_both(kind):
         names["b"] = tuple(c for c in right.columns if c != "k")
         rows = rows if kind == "JOIN" else rows.plus(left.profile).plus(right.profile)
+    else:
+        rows = left.profile
     columns, texts = _output(draw, names) if any(names.values()) else ((), "")
     texts = f"{more}k, {texts}" if texts else f"{more}k"
     sql = f"(SELECT {texts} FROM {left.sql} a {kind} {right.sql} b {key})"

@@ -116,8 +116,8 @@ class Fleet:
         free = _free_mb()
         if free < LEFT_MB + DRIVER_MB * len(drivers):
             raise SystemExit(
-                f"{free} MB are free, too little for another {len(drivers)} drivers; there are "
-                f"{len(self._processes)}: use --drivers"
+                f"{free} MB are free, with swap space, too little for another {len(drivers)} "
+                f"drivers; there are {len(self._processes)}: use --drivers"
             )
         for driver in drivers:
             own = self.folder / f"driver-{driver}"

@@ -169,14 +169,14 @@ def _write(
 def _written(store: Store, path: str, write: Write, change: Callable[[ControlFile, Write], T]) -> T:
     """Writes a change, again if somebody else's write has replaced it.
 
-    While another writer is at the file there may be half of one or none, and the change is in it:
-    who has the lock sees the whole file, and leaves a change that is there as it is.
+    What is read back without the lock may be half a file, or none, while another writer is at it
+    and has the change in it. Who has the lock sees it whole, and leaves a change that is there.
     """
     changed: list[T] = []
 
     def replaced(text: str | None) -> str:
         file = ControlFile.parse(text, path) if text is not None else ControlFile()
-        if changed and text is not None and _has(file, write):
+        if text is not None and _has(file, write):
             return text
         changed.append(change(file, write))
         file.version += 1
@@ -187,14 +187,16 @@ def _written(store: Store, path: str, write: Write, change: Callable[[ControlFil
         with suppress(ReplacedMeanwhileError):
             store.replace(replaced)
             time.sleep(store.settles_after_s)
-            if _is_there(store.read(), path, write):
+            if _is_seen(store, path, write):
                 return changed[-1]
     message = f"other writers replaced {path} {_TRIES} times while this was written; try again."
     raise AqePilotError(Problem("CONTROL_NOT_WRITTEN", message, path))
 
 
-def _is_there(text: str | None, path: str, write: Write) -> bool:
+def _is_seen(store: Store, path: str, write: Write) -> bool:
+    # A file that stays unreadable is told by the next try, which has the lock.
     with suppress(AqePilotError):
+        text = store.read()
         return text is not None and _has(ControlFile.parse(text, path), write)
     return False
 
