@@ -296,7 +296,8 @@ class WriteDistributionInput(Protocol):
     """
     user_distribution: str | None
     """what the query's author said that the write keeps: REPARTITION, COALESCE, REBALANCE, SORT,
-    SORT_WITHIN_PARTITIONS; null for nothing
+    SORT_WITHIN_PARTITIONS; RDD where the rows are an RDD's or a checkpoint's, as that has them;
+    null for nothing
     """
     is_limited: bool | None
     """whether there is a LIMIT, OFFSET or TABLESAMPLE in the query"""

@@ -177,7 +177,7 @@ object WriteDistributionPoint extends DecisionPoint {
           "user_distribution",
           StringType,
           "what the query's author said that the write keeps: REPARTITION, COALESCE, REBALANCE, SORT, " +
-            "SORT_WITHIN_PARTITIONS; null for nothing"
+            "SORT_WITHIN_PARTITIONS; RDD where the rows are an RDD's or a checkpoint's, as that has them; null for nothing"
         ),
         fact(
           "is_limited",

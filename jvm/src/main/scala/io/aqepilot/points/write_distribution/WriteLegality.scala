@@ -90,6 +90,11 @@ object WriteLegality {
     val said = facts.string("input.user_distribution")
     if (said.exists(sorts.contains))
       Some((Reason.UserSort, s"the query's author has the rows sorted (${said.get})"))
+    else if (said.contains("RDD"))
+      Some((
+        Reason.UserRepartition,
+        "the rows are an RDD's or a checkpoint's, as that has them (RDD)"
+      ))
     else if (said.isDefined)
       Some((Reason.UserRepartition, s"the query's author has the rows distributed (${said.get})"))
     else if (facts.isTrue("input.is_limited"))

@@ -47,7 +47,7 @@ object Repeatable {
   }
 
   private def isAlike(node: LogicalPlan): Boolean =
-    node.expressions.forall(e => e.deterministic && !e.exists(mayDiffer)) && (node match {
+    node.expressions.forall(e => e.deterministic && !e.exists(hangsOnOrder)) && (node match {
       case leaf: LeafNode                                                       => isRead(leaf)
       case _: Project | _: Filter | _: Generate | _: Expand | _: Aggregate      => true
       case _: Union | _: Join | _: Distinct | _: Sort | _: RepartitionOperation => true
@@ -67,17 +67,13 @@ object Repeatable {
     case _                                       => false
   }
 
-  /** A mean adds doubles, whatever it is of: their sum is exact up to 2^53. */
-  private def mayDiffer(e: Expression): Boolean = e.isInstanceOf[Average] || hangsOnOrder(e)
-
   /** Whether the value of an expression itself may differ where the rows that it is computed from come in another
-    * order.
+    * order. A mean of integers adds doubles, whose sum is exact up to 2^53 only.
     */
   def hangsOnOrder(e: Expression): Boolean = e match {
     case a: AggregateExpression => a.aggregateFunction match {
         case _: Count | _: Min | _: Max => false
-        case f: Sum                     => f.exists(isFloat)
-        case f: Average                 => f.child.exists(isFloat)
+        case f @ (_: Sum | _: Average)  => f.exists(isFloat)
         case _                          => true
       }
     case WindowExpression(_: Rank | _: DenseRank, _) => false

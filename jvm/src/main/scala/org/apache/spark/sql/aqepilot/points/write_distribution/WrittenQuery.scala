@@ -35,7 +35,15 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   Union,
   Window
 }
-import org.apache.spark.sql.execution.{CoalesceExec, LogicalRDD, SortExec, SparkPlan}
+import org.apache.spark.sql.execution.{
+  CoalesceExec,
+  ExternalRDD,
+  ExternalRDDScanExec,
+  LogicalRDD,
+  RDDScanExec,
+  SortExec,
+  SparkPlan
+}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{
@@ -61,7 +69,8 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
   import WrittenQuery._
 
   /** What the query's author said of the distribution or the order that the write keeps. */
-  lazy val usersDistribution: Option[String] = sorted(query).orElse(distributed(query))
+  lazy val usersDistribution: Option[String] =
+    sorted(query).orElse(distributed(query)).orElse(ofRdd(query))
 
   /** A sort whose order the rows still have: neither a join nor an aggregate keeps it. */
   private def sorted(plan: LogicalPlan): Option[String] = plan match {
@@ -82,6 +91,15 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
     case other                        => first(other.children)(distributed)
   }
 
+  /** Rows of an RDD, which a checkpoint makes, too, that Spark does not shuffle for certain: what partitions and what
+    * order they were given cannot be seen, nor whether they are the same when they are computed again.
+    */
+  private def ofRdd(plan: LogicalPlan): Option[String] = plan match {
+    case _: LogicalRDD | _: ExternalRDD[_]                  => Some(Rdd)
+    case _: Aggregate | _: Window | _: RepartitionOperation => None
+    case other                                              => first(other.children)(ofRdd)
+  }
+
   private def first(plans: Seq[LogicalPlan])(said: LogicalPlan => Option[String]) =
     plans.iterator.map(said).collectFirst { case Some(word) => word }
 
@@ -96,8 +114,9 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
           case REBALANCE_PARTITIONS_BY_COL | REBALANCE_PARTITIONS_BY_NONE => Some("REBALANCE")
           case _                                                          => Some("REPARTITION")
         }
-      case s: SortExec if s.global => Some(sort(global = true))
-      case _                       => None
+      case s: SortExec if s.global                    => Some(sort(global = true))
+      case _: RDDScanExec | _: ExternalRDDScanExec[_] => Some(Rdd)
+      case _                                          => None
     }
     val all = collect(of.cachedPlan) { case p => p }
     if (of.outputOrdering.nonEmpty) Some(sort(global = true))
@@ -221,6 +240,8 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
 }
 
 private object WrittenQuery {
+
+  private val Rdd = "RDD"
 
   /** Columns of a query, each with the expression that it is at a node further down. */
   type Columns = Seq[(Attribute, Expression)]
