@@ -7,7 +7,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,7 +58,12 @@ def main(runs: int, seed: int, memory: str, out: Path, unguarded: bool) -> None:
     left_out: Counter[str] = Counter()
     failures: list[Failure] = []
     done = queries = 0
-    with Driver(data, memory, unguarded) as driver, _progress(runs) as advance:
+    # Whoever stops it is told what has been run.
+    with (
+        suppress(KeyboardInterrupt),
+        Driver(data, memory, unguarded) as driver,
+        _progress(runs) as advance,
+    ):
         while done < runs:
             drawn = drawing.draw(rng, SETS)
             plain = driver.run(drawn, {})
@@ -91,7 +96,7 @@ def main(runs: int, seed: int, memory: str, out: Path, unguarded: bool) -> None:
         {"error": str(f)} | {"drawn": f.drawn._asdict(), "policies": f.policies} for f in failures
     ]
     (data.parent / f"failures-{seed}.json").write_text(json.dumps(written, indent=1), "utf-8")
-    sys.exit(1 if failures else 0)
+    sys.exit(1 if failures or done < runs else 0)
 
 
 def _data(folder: Path) -> Path:
