@@ -295,6 +295,8 @@ final private class Runner(
         catch { case e: Throwable => failed.put(name, short(e)) }
         done(name)
       }
+      // What became of the queries is read on the thread of their events.
+      spark.sparkContext.listenerBus.waitUntilEmpty()
       val said = told.putObject("said")
       texts("functions").filter(f => steps.contains(f._1)).foreach { case (name, text) =>
         val lines = said.putArray(name)
