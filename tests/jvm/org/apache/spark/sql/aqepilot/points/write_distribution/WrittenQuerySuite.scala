@@ -60,7 +60,13 @@ class WrittenQuerySuite extends AnyFunSuite with BeforeAndAfterAll {
   test("what the author said of a cached query, and of a checkpoint that is sorted") {
     val cached = spark.table("t").repartition(3).cache()
     assert(query(cached.where("n > 2")).usersDistribution === Some("REPARTITION"))
+    val joined = cached.join(spark.table("s"), "k")
+    assert(query(joined).usersDistribution === Some("REPARTITION"))
     cached.unpersist(blocking = true)
+    val sorted = spark.table("t").sort("n").cache()
+    assert(query(sorted).usersDistribution === Some("SORT"))
+    assert(query(sorted.join(spark.table("s"), "k")).usersDistribution === None)
+    sorted.unpersist(blocking = true)
     val plain = spark.sql("SELECT k, count(*) AS c FROM t GROUP BY k").cache()
     assert(query(plain).usersDistribution === None)
     plain.unpersist(blocking = true)

@@ -25,7 +25,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   Project,
   Range,
   RebalancePartitions,
-  Repartition,
   RepartitionByExpression,
   RepartitionOperation,
   Sample,
@@ -35,27 +34,10 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   Union,
   Window
 }
-import org.apache.spark.sql.execution.{
-  CoalesceExec,
-  ExternalRDD,
-  ExternalRDDScanExec,
-  LogicalRDD,
-  RDDScanExec,
-  SortExec,
-  SparkPlan
-}
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
-import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{
   HadoopFsRelation,
   LogicalRelation,
   PartitioningAwareFileIndex
-}
-import org.apache.spark.sql.execution.exchange.{
-  ENSURE_REQUIREMENTS,
-  REBALANCE_PARTITIONS_BY_COL,
-  REBALANCE_PARTITIONS_BY_NONE,
-  ShuffleExchangeLike
 }
 import org.apache.spark.sql.internal.SQLConf
 
@@ -64,64 +46,11 @@ import org.apache.spark.sql.internal.SQLConf
   * @param parallelism
   *   tasks of a source that has no number of its own
   */
-final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism: => Int)
-    extends AdaptiveSparkPlanHelper {
+final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism: => Int) {
   import WrittenQuery._
 
   /** What the query's author said of the distribution or the order that the write keeps. */
-  lazy val usersDistribution: Option[String] =
-    sorted(query).orElse(distributed(query)).orElse(ofRdd(query))
-
-  /** A sort whose order the rows still have: neither a join nor an aggregate keeps it. */
-  private def sorted(plan: LogicalPlan): Option[String] = plan match {
-    case s: Sort                                            => Some(sort(s.global))
-    case _: Aggregate | _: Window | _: RepartitionOperation => None
-    case r: LogicalRDD if r.outputOrdering.nonEmpty         => Some(sort(global = true))
-    case m: InMemoryRelation                                => cached(m)
-    case u: UnaryNode                                       => sorted(u.child)
-    case u: Union                                           => first(u.children)(sorted)
-    case _                                                  => None
-  }
-
-  /** A repartition anywhere beneath: joins and aggregates keep one that suits them. */
-  private def distributed(plan: LogicalPlan): Option[String] = plan match {
-    case r: RebalancePartitions       => Some("REBALANCE")
-    case r: Repartition if !r.shuffle => Some("COALESCE")
-    case _: RepartitionOperation      => Some("REPARTITION")
-    case other                        => first(other.children)(distributed)
-  }
-
-  /** Rows of an RDD, which a checkpoint makes, too, that Spark does not shuffle for certain: what partitions and what
-    * order they were given cannot be seen, nor whether they are the same when they are computed again.
-    */
-  private def ofRdd(plan: LogicalPlan): Option[String] = plan match {
-    case _: LogicalRDD | _: ExternalRDD[_]                  => Some(Rdd)
-    case _: Aggregate | _: Window | _: RepartitionOperation => None
-    case other                                              => first(other.children)(ofRdd)
-  }
-
-  private def first(plans: Seq[LogicalPlan])(said: LogicalPlan => Option[String]) =
-    plans.iterator.map(said).collectFirst { case Some(word) => word }
-
-  private def sort(global: Boolean) = if (global) "SORT" else "SORT_WITHIN_PARTITIONS"
-
-  /** What the author of a cached query said. */
-  private def cached(of: InMemoryRelation): Option[String] = {
-    def said(plan: SparkPlan) = plan match {
-      case _: CoalesceExec        => Some("COALESCE")
-      case e: ShuffleExchangeLike => e.shuffleOrigin match {
-          case ENSURE_REQUIREMENTS                                        => None
-          case REBALANCE_PARTITIONS_BY_COL | REBALANCE_PARTITIONS_BY_NONE => Some("REBALANCE")
-          case _                                                          => Some("REPARTITION")
-        }
-      case s: SortExec if s.global                    => Some(sort(global = true))
-      case _: RDDScanExec | _: ExternalRDDScanExec[_] => Some(Rdd)
-      case _                                          => None
-    }
-    val all = collect(of.cachedPlan) { case p => p }
-    if (of.outputOrdering.nonEmpty) Some(sort(global = true))
-    else all.iterator.map(said).collectFirst { case Some(word) => word }
-  }
+  lazy val usersDistribution: Option[String] = UsersDistribution.of(query)
 
   /** Subqueries count as far as they give rows: those of IN and EXISTS, which become joins. */
   lazy val isLimited: Boolean = isLimited(query)
@@ -240,8 +169,6 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
 }
 
 private object WrittenQuery {
-
-  private val Rdd = "RDD"
 
   /** Columns of a query, each with the expression that it is at a node further down. */
   type Columns = Seq[(Attribute, Expression)]

@@ -1,0 +1,93 @@
+package org.apache.spark.sql.aqepilot.points.write_distribution
+
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Aggregate,
+  LogicalPlan,
+  RebalancePartitions,
+  Repartition,
+  RepartitionOperation,
+  Sort,
+  UnaryNode,
+  Union,
+  Window
+}
+import org.apache.spark.sql.execution.{
+  CoalesceExec,
+  ExternalRDD,
+  ExternalRDDScanExec,
+  LogicalRDD,
+  RDDScanExec,
+  SortExec
+}
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.exchange.{
+  ENSURE_REQUIREMENTS,
+  REBALANCE_PARTITIONS_BY_COL,
+  REBALANCE_PARTITIONS_BY_NONE,
+  ShuffleExchangeLike,
+  ShuffleOrigin
+}
+
+/** What the author of a query said of the distribution or the order of its rows, where a write keeps that. */
+private object UsersDistribution extends AdaptiveSparkPlanHelper {
+
+  private val Rdd = "RDD"
+  private val sorts = Set("SORT", "SORT_WITHIN_PARTITIONS")
+
+  /** @param query
+    *   optimised but for its scans
+    */
+  def of(query: LogicalPlan): Option[String] =
+    sorted(query).orElse(distributed(query)).orElse(ofRdd(query))
+
+  /** A sort whose order the rows still have: neither a join nor an aggregate keeps it. */
+  private def sorted(plan: LogicalPlan): Option[String] = plan match {
+    case s: Sort                                            => Some(sort(s.global))
+    case _: Aggregate | _: Window | _: RepartitionOperation => None
+    case r: LogicalRDD if r.outputOrdering.nonEmpty         => Some(sort(global = true))
+    case m: InMemoryRelation                                => cached(m).headOption
+    case u: UnaryNode                                       => sorted(u.child)
+    case u: Union                                           => first(u.children)(sorted)
+    case _                                                  => None
+  }
+
+  /** A repartition anywhere beneath: joins and aggregates keep one that suits them. */
+  private def distributed(plan: LogicalPlan): Option[String] = plan match {
+    case m: InMemoryRelation          => cached(m).find(word => word != Rdd && !sorts(word))
+    case r: RebalancePartitions       => Some("REBALANCE")
+    case r: Repartition if !r.shuffle => Some("COALESCE")
+    case _: RepartitionOperation      => Some("REPARTITION")
+    case other                        => first(other.children)(distributed)
+  }
+
+  /** Rows of an RDD, which a checkpoint makes, too, that Spark does not shuffle for certain: what partitions and what
+    * order they were given cannot be seen, nor whether they are the same when they are computed again.
+    */
+  private def ofRdd(plan: LogicalPlan): Option[String] = plan match {
+    case _: LogicalRDD | _: ExternalRDD[_]                  => Some(Rdd)
+    case m: InMemoryRelation                                => cached(m).find(_ == Rdd)
+    case _: Aggregate | _: Window | _: RepartitionOperation => None
+    case other                                              => first(other.children)(ofRdd)
+  }
+
+  private def first(plans: Seq[LogicalPlan])(said: LogicalPlan => Option[String]) =
+    plans.iterator.map(said).collectFirst { case Some(word) => word }
+
+  private def sort(global: Boolean) = if (global) "SORT" else "SORT_WITHIN_PARTITIONS"
+
+  /** What the author of a cached query said, from its top down. */
+  private def cached(of: InMemoryRelation): Seq[String] = {
+    val words = collect(of.cachedPlan) {
+      case _: CoalesceExec                                                  => "COALESCE"
+      case e: ShuffleExchangeLike if rebalances.contains(e.shuffleOrigin)   => "REBALANCE"
+      case e: ShuffleExchangeLike if e.shuffleOrigin != ENSURE_REQUIREMENTS => "REPARTITION"
+      case s: SortExec if s.global                                          => sort(global = true)
+      case _: RDDScanExec | _: ExternalRDDScanExec[_]                       => Rdd
+    }
+    if (of.outputOrdering.nonEmpty) sort(global = true) +: words else words
+  }
+
+  private val rebalances: Set[ShuffleOrigin] =
+    Set(REBALANCE_PARTITIONS_BY_COL, REBALANCE_PARTITIONS_BY_NONE)
+}
