@@ -33,7 +33,7 @@ import org.apache.spark.sql.execution.exchange.{
 private object UsersDistribution extends AdaptiveSparkPlanHelper {
 
   private val Rdd = "RDD"
-  private val sorts = Set("SORT", "SORT_WITHIN_PARTITIONS")
+  private val Sorted = "SORT"
 
   /** @param query
     *   optimised but for its scans
@@ -43,9 +43,9 @@ private object UsersDistribution extends AdaptiveSparkPlanHelper {
 
   /** A sort whose order the rows still have: neither a join nor an aggregate keeps it. */
   private def sorted(plan: LogicalPlan): Option[String] = plan match {
-    case s: Sort                                            => Some(sort(s.global))
+    case s: Sort => Some(if (s.global) Sorted else "SORT_WITHIN_PARTITIONS")
     case _: Aggregate | _: Window | _: RepartitionOperation => None
-    case r: LogicalRDD if r.outputOrdering.nonEmpty         => Some(sort(global = true))
+    case r: LogicalRDD if r.outputOrdering.nonEmpty         => Some(Sorted)
     case m: InMemoryRelation                                => cached(m).headOption
     case u: UnaryNode                                       => sorted(u.child)
     case u: Union                                           => first(u.children)(sorted)
@@ -54,7 +54,7 @@ private object UsersDistribution extends AdaptiveSparkPlanHelper {
 
   /** A repartition anywhere beneath: joins and aggregates keep one that suits them. */
   private def distributed(plan: LogicalPlan): Option[String] = plan match {
-    case m: InMemoryRelation          => cached(m).find(word => word != Rdd && !sorts(word))
+    case m: InMemoryRelation          => cached(m).find(word => word != Rdd && word != Sorted)
     case r: RebalancePartitions       => Some("REBALANCE")
     case r: Repartition if !r.shuffle => Some("COALESCE")
     case _: RepartitionOperation      => Some("REPARTITION")
@@ -74,18 +74,16 @@ private object UsersDistribution extends AdaptiveSparkPlanHelper {
   private def first(plans: Seq[LogicalPlan])(said: LogicalPlan => Option[String]) =
     plans.iterator.map(said).collectFirst { case Some(word) => word }
 
-  private def sort(global: Boolean) = if (global) "SORT" else "SORT_WITHIN_PARTITIONS"
-
   /** What the author of a cached query said, from its top down. */
   private def cached(of: InMemoryRelation): Seq[String] = {
     val words = collect(of.cachedPlan) {
       case _: CoalesceExec                                                  => "COALESCE"
       case e: ShuffleExchangeLike if rebalances.contains(e.shuffleOrigin)   => "REBALANCE"
       case e: ShuffleExchangeLike if e.shuffleOrigin != ENSURE_REQUIREMENTS => "REPARTITION"
-      case s: SortExec if s.global                                          => sort(global = true)
+      case s: SortExec if s.global                                          => Sorted
       case _: RDDScanExec | _: ExternalRDDScanExec[_]                       => Rdd
     }
-    if (of.outputOrdering.nonEmpty) sort(global = true) +: words else words
+    if (of.outputOrdering.nonEmpty) Sorted +: words else words
   }
 
   private val rebalances: Set[ShuffleOrigin] =
