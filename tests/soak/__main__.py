@@ -199,7 +199,9 @@ class Driver:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make soak ARGS=", description=__doc__)
     parser.add_argument("--queries", type=int, default=10_000)
-    parser.add_argument("--sessions", type=int, default=500)
+    parser.add_argument(
+        "--sessions", type=int, help="default: 500; --by driver one for each query"
+    )
     parser.add_argument("--plain", action="store_true", help="without policies, to compare")
     parser.add_argument(
         "--by", choices=["thrift", "connect", "driver", "drivers"], default="connect"
@@ -209,12 +211,13 @@ def main() -> int:
     console = Console()
     if given.by == "drivers":
         return drivers.main(console, given.drivers, given.seconds, given.planted)
-    each = max(1, given.queries // given.sessions)
-    looks = {given.sessions * tenth // 10 for tenth in range(1, 11)}
+    sessions = given.sessions or (given.queries if given.by == "driver" else 500)
+    each = max(1, given.queries // sessions)
+    looks = {sessions * tenth // 10 for tenth in range(1, 11)}
     found: list[Held] = []
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, Progress(console=console) as progress:
-        task = progress.add_task(f"Spark {pyspark.__version__}, {given.by}", total=given.sessions)
+        task = progress.add_task(f"Spark {pyspark.__version__}, {given.by}", total=sessions)
         modules = Path(folder, "modules")
         modules.mkdir()
         (modules / "soak_policy.py").write_text(MODULE, "utf-8")
@@ -222,7 +225,7 @@ def main() -> int:
         conf = CONF | ({"spark.aqepilot.mode": "off"} if given.plain else {})
         with serving(given.by, Path(folder, "server"), conf) as (pid, session, again):
             numbers = itertools.count()
-            for n in range(1, given.sessions + 1):
+            for n in range(1, sessions + 1):
                 with session() as run:
                     name, point, text = POLICY
                     run(f"SET spark.aqepilot.policy.{name}.{point}={text.format(n=n)}")
@@ -232,7 +235,7 @@ def main() -> int:
                 progress.advance(task)
                 if n in looks:
                     again()
-                    if n in (given.sessions // 2, given.sessions):
+                    if n in (sessions // 2, sessions):
                         # Spark's cleaner removes what is collected by threads of its pools, and
                         # these end idle threads after a minute.
                         held(pid, n * each)

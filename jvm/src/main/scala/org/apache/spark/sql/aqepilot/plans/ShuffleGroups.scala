@@ -75,16 +75,20 @@ object ShuffleGroups {
     *   the query's
     */
   def of(plan: SparkPlan, shapes: ShuffleShapes): Seq[ShuffleGroup] = {
-    val shape = shapes.numbering()
-    val found = new ShuffleReaders().stages(plan)
-    val known = startedShuffles(plan, shape)
-    merged(found.filter(_.shuffles.nonEmpty).map { group =>
-      val own = group.shuffles.map(shape)
-      group.copy(
-        started = group.started.orElse(own.flatMap(known.get).headOption),
-        shapes = own
-      )
-    })
+    val found = new ShuffleReaders().stages(plan).filter(_.shuffles.nonEmpty)
+    if (found.isEmpty) Nil
+    else {
+      val started = startedShuffles(plan)
+      val shape = shapes.numbering(found.flatMap(_.shuffles) ++ started)
+      val known = started.map(s => shape(s) -> s.shuffle.outputPartitioning.numPartitions).toMap
+      merged(found.map { group =>
+        val own = group.shuffles.map(shape)
+        group.copy(
+          started = group.started.orElse(own.flatMap(known.get).headOption),
+          shapes = own
+        )
+      })
+    }
   }
 
   def withNumber(shuffle: ShuffleExchangeExec, number: Int): ShuffleExchangeExec =
@@ -104,12 +108,11 @@ object ShuffleGroups {
     e.shuffleOrigin == ENSURE_REQUIREMENTS &&
       ShufflePartitionings.withNumber(e.outputPartitioning, 1).isDefined
 
-  private def startedShuffles(plan: SparkPlan, shape: SparkPlan => Int): Map[Int, Int] =
+  private def startedShuffles(plan: SparkPlan): Seq[ShuffleQueryStageExec] =
     plan.collect {
-      case s: ShuffleQueryStageExec =>
-        startedShuffles(s.plan, shape) + (shape(s) -> s.shuffle.outputPartitioning.numPartitions)
-      case s: QueryStageExec => startedShuffles(s.plan, shape)
-    }.foldLeft(Map.empty[Int, Int])(_ ++ _)
+      case s: ShuffleQueryStageExec => startedShuffles(s.plan) :+ s
+      case s: QueryStageExec        => startedShuffles(s.plan)
+    }.flatten
 
   private def merged(groups: Seq[ShuffleGroup]): Seq[ShuffleGroup] =
     groups.foldLeft(Vector.empty[ShuffleGroup]) { (done, group) =>

@@ -1,38 +1,76 @@
 package org.apache.spark.sql.aqepilot.plans
 
-import java.util.IdentityHashMap
+import java.util.{Collections, IdentityHashMap}
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec, ShuffleExchangeExec}
 
-/** Numbers plans such that equal ones have the same number. What tells two plans apart is their canonical form,
+/** Numbers shuffles such that equal ones have the same number. What tells two apart is their canonical form,
   * without the numbers of partitions of the shuffles that Spark added.
   *
-  * A node is looked at with the numbers of its children, so that all shuffles of a plan take as long as one pass over
-  * it. Kept for a query: a number means the same at each of its re-plans.
+  * A canonical form takes long to make, so that only shuffles which may be equal get one: those that read the same
+  * files through as many exchanges, and those that read anything else.
+  *
+  * Kept for a query: a number means the same at each of its re-plans. Where a re-plan has several that may be equal,
+  * and those before it had one, the first of them has its number, be it another shuffle.
   */
 final class ShuffleShapes {
 
-  private case class Child(number: Int)
+  private val nodes = mutable.HashMap.empty[Any, Int]
+  private val byForm = mutable.HashMap.empty[Int, Int]
+  private val byFiles = mutable.HashMap.empty[ShuffleShapes.Files, Int]
+  private val ambiguous = mutable.HashSet.empty[ShuffleShapes.Files]
+  private var latest = 0
 
-  private val numbers = mutable.HashMap.empty[Any, Int]
+  private def next(): Int = {
+    latest += 1
+    latest
+  }
 
-  /** Numbers plans of one planning, whose canonical forms share their nodes. */
-  def numbering(): SparkPlan => Int = {
-    val known = new IdentityHashMap[SparkPlan, Int]()
+  /** Numbers the shuffles of one planning.
+    *
+    * @param shuffles
+    *   all of them, those that are stages included
+    */
+  def numbering(shuffles: Seq[SparkPlan]): SparkPlan => Int = synchronized {
+    val files = new FilesRead
+    val form = new Forms
+    val seen = Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean]())
+    val numbers = new IdentityHashMap[SparkPlan, Int]()
+    shuffles.filter(seen.add).groupBy(files.of).foreach {
+      case (Some(read), Seq(only)) if !ambiguous(read) =>
+        numbers.put(only, byFiles.getOrElseUpdate(read, next()))
+      case (read, several) =>
+        ambiguous ++= read
+        several.foreach { shuffle =>
+          def number = read.flatMap(byFiles.remove).getOrElse(next())
+          numbers.put(shuffle, byForm.getOrElseUpdate(form.number(shuffle.canonicalized), number))
+        }
+    }
+    numbers.get(_)
+  }
+
+  /** Numbers the nodes of canonical forms, which share them. A node is looked at with the numbers of its children, so
+    * that all shuffles of a plan take as long as one pass over it.
+    */
+  private class Forms {
+    import ShuffleShapes.Child
+
+    private val known = new IdentityHashMap[SparkPlan, Int]()
 
     def number(plan: SparkPlan): Int =
       if (known.containsKey(plan)) known.get(plan)
       else {
-        val found = numbers.getOrElseUpdate(key(plan), numbers.size)
+        val found = nodes.getOrElseUpdate(key(plan), nodes.size)
         known.put(plan, found)
         found
       }
 
     // Spark's own comparison of nodes is by class and product; leaves bring their own where it is not.
-    def key(plan: SparkPlan): Any =
+    private def key(plan: SparkPlan): Any =
       if (plan.children.isEmpty) plan
       else {
         val node = plan match {
@@ -47,7 +85,45 @@ final class ShuffleShapes {
         }
         (node.getClass, node.productIterator.map(arg).toList)
       }
+  }
 
-    plan => synchronized(number(plan.canonicalized))
+  /** What plans read, where that is files and nothing else: equal canonical forms read the same. */
+  private class FilesRead {
+    import ShuffleShapes.Files
+
+    private val known = new IdentityHashMap[SparkPlan, Option[Files]]()
+
+    def of(plan: SparkPlan): Option[Files] =
+      if (known.containsKey(plan)) known.get(plan)
+      else {
+        val found = read(plan)
+        known.put(plan, found)
+        found
+      }
+
+    private def read(plan: SparkPlan): Option[Files] = plan match {
+      case s: QueryStageExec               => of(s.plan)
+      case r: ReusedExchangeExec           => of(r.child)
+      case s: FileSourceScanExec           => Some(Files(s.relation.location.hashCode, 1, 0))
+      case other if other.children.isEmpty => None
+      case other                           =>
+        val here = Files(0, 0, if (other.isInstanceOf[Exchange]) 1 else 0)
+        other.children.foldLeft(Option(here)) { (sum, child) =>
+          sum.flatMap(s => of(child).map(s + _))
+        }
+    }
+  }
+}
+
+private object ShuffleShapes {
+
+  final case class Child(number: Int)
+
+  /** @param locations
+    *   the sum of the hash codes of the scans' `FileIndex`, which canonical forms keep
+    */
+  final case class Files(locations: Long, scans: Int, exchanges: Int) {
+    def +(that: Files): Files =
+      Files(locations + that.locations, scans + that.scans, exchanges + that.exchanges)
   }
 }
