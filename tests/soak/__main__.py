@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import itertools
 import os
 import re
@@ -184,8 +185,12 @@ class Driver:
         self.pid: int = self._spark._jvm.java.lang.ProcessHandle.current().pid()
 
     def again(self) -> None:
-        """Stops the SparkContext, and starts one in the same JVM."""
+        """Stops the SparkContext, and starts one in the same JVM.
+
+        The JVM holds a session until Python has collected what stands for it.
+        """
         self._spark.stop()
+        gc.collect()
         self._start()
 
     @contextmanager
