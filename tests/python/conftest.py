@@ -24,6 +24,7 @@ import skewed
 import submitting
 import tiers
 import tpch as tpch_data
+import writes
 from aqepilot import conf
 from aqepilot.cli import main
 
@@ -187,6 +188,12 @@ def little_tables(spark: SparkSession, _little_files: Path) -> SparkSession:
     """The views big, skewed, dense and sparse, in the test's session."""
     little.register(spark, _little_files)
     return spark
+
+
+@pytest.fixture
+def table(spark: SparkSession) -> SparkSession:
+    """The view `t` that is written, of twelve tasks, in the test's session."""
+    return writes.prepare(spark)
 
 
 @pytest.fixture

@@ -204,9 +204,7 @@ class Driver:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make soak ARGS=", description=__doc__)
     parser.add_argument("--queries", type=int, default=10_000)
-    parser.add_argument(
-        "--sessions", type=int, help="default: 500; --by driver one for each query"
-    )
+    parser.add_argument("--sessions", type=int, help="default: 500; --by driver one for each query")
     parser.add_argument("--plain", action="store_true", help="without policies, to compare")
     parser.add_argument(
         "--by", choices=["thrift", "connect", "driver", "drivers"], default="connect"
