@@ -86,6 +86,7 @@ class Held(NamedTuple):
     descriptors: int
     processes: int
     names: Counter[str]
+    bytes_of: Counter[str]
 
     def words(self) -> list[str]:
         """Its figures, under `HEADS`."""
@@ -99,8 +100,11 @@ def held(pid: int, queries: int) -> Held:
     words = [str(jmap) if jmap.is_file() else "jmap", "-histo:live", str(pid)]
     for _ in range(2):  # what was collected may have held more by its finalizers
         told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    total = re.search(r"^Total\s+\d+\s+(\d+)", told, re.M)
-    assert total, told[-500:]
+    rows = re.findall(r"^ *\d+: +\d+ +(\d+)  (\S+)", told, re.M)
+    assert rows, told[-500:]
+    bytes_of = Counter[str]()
+    for size, name in rows:  # two loaders may have a class of one name
+        bytes_of[name] += int(size)
     process = Path("/proc", str(pid))
     children = sum(
         (Path("/proc", p) / "stat").read_text().rpartition(")")[2].split()[1] == str(pid)
@@ -112,7 +116,15 @@ def held(pid: int, queries: int) -> Held:
         with contextlib.suppress(OSError):
             names[re.sub(r"\d+", "N", (thread / "comm").read_text().strip())] += 1
     descriptors = len(list((process / "fd").iterdir()))
-    return Held(queries, int(total[1]), sum(names.values()), descriptors, children, names)
+    return Held(
+        queries,
+        bytes_of.total(),
+        sum(names.values()),
+        descriptors,
+        children,
+        names,
+        bytes_of,
+    )
 
 
 # Fails where a policy was not asked, as dividing by zero does.
@@ -279,9 +291,13 @@ def told(console: Console, by: str, found: list[Held], seconds: float) -> int:
     for what in ("threads", "descriptors", "processes"):
         if getattr(last, what) > getattr(middle, what) + MOST_MORE:
             grew.append(f"{what} from {getattr(middle, what)} to {getattr(last, what)}")
-    more = (last.names - middle.names).most_common(5)
-    if more:
-        console.print("More threads: " + ", ".join(f"{name} {n}" for name, n in more))
+    for what, more in (
+        ("threads", last.names - middle.names),
+        ("bytes", last.bytes_of - middle.bytes_of),
+    ):
+        if more:
+            most = ", ".join(f"{name} {n:,}" for name, n in more.most_common(8))
+            console.print(f"More {what}: {most}", markup=False)
     console.print(f"Grew: {'; '.join(grew)}" if grew else "Level.")
     return int(bool(grew))
 
