@@ -193,7 +193,7 @@ def little_tables(spark: SparkSession, _little_files: Path) -> SparkSession:
 @pytest.fixture
 def table(spark: SparkSession) -> SparkSession:
     """The view `t` that is written, of twelve tasks, in the test's session."""
-    return writes.prepare(spark)
+    return writes.register(spark)
 
 
 @pytest.fixture

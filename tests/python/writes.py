@@ -25,7 +25,7 @@ TABLE = f"SELECT id AS n, id % 5 AS p, id % 7 AS k, id / 8D AS d FROM range(0, 3
 EVENLY = "named_struct('rebalance', true, 'columns', array())"
 
 
-def prepare(spark: SparkSession) -> SparkSession:
+def register(spark: SparkSession) -> SparkSession:
     """Makes the view `t` of twelve tasks."""
     little.settings(spark, SETTINGS)
     spark.conf.set("spark.sql.ui.explainMode", "formatted")  # `nodes` reads the whole plan there

@@ -81,12 +81,18 @@ class Held(NamedTuple):
     """What the server's process holds after a full collection."""
 
     queries: int
-    heap_bytes: int
-    threads: int
     descriptors: int
     processes: int
-    names: Counter[str]
+    thread_names: Counter[str]
     bytes_of: Counter[str]
+
+    @property
+    def heap_bytes(self) -> int:
+        return self.bytes_of.total()
+
+    @property
+    def threads(self) -> int:
+        return self.thread_names.total()
 
     def words(self) -> list[str]:
         """Its figures, under `HEADS`."""
@@ -116,15 +122,7 @@ def held(pid: int, queries: int) -> Held:
         with contextlib.suppress(OSError):
             names[re.sub(r"\d+", "N", (thread / "comm").read_text().strip())] += 1
     descriptors = len(list((process / "fd").iterdir()))
-    return Held(
-        queries,
-        bytes_of.total(),
-        sum(names.values()),
-        descriptors,
-        children,
-        names,
-        bytes_of,
-    )
+    return Held(queries, descriptors, children, names, bytes_of)
 
 
 # Fails where a policy was not asked, as dividing by zero does.
@@ -292,7 +290,7 @@ def told(console: Console, by: str, found: list[Held], seconds: float) -> int:
         if getattr(last, what) > getattr(middle, what) + MOST_MORE:
             grew.append(f"{what} from {getattr(middle, what)} to {getattr(last, what)}")
     for what, more in (
-        ("threads", last.names - middle.names),
+        ("threads", last.thread_names - middle.thread_names),
         ("bytes", last.bytes_of - middle.bytes_of),
     ):
         if more:

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.aqepilot.plans
 
-import java.util.IdentityHashMap
-
 import scala.collection.mutable
 
 import org.apache.spark.sql.aqepilot.doors.ShufflePartitionings
@@ -192,24 +190,14 @@ final private class ShuffleReaders {
     case p                                        => p.numPartitions > 1
   }
 
-  // Each shuffle is come to from every shuffle above it.
-  private val known = new IdentityHashMap[ShuffleExchangeExec, Option[Int]]
-
   /** The number of partitions of what a shuffle reads, if that is partitioned by the same already, by shuffles
-    * of Spark's that have all been started.
+    * of Spark's that have all been started. Each shuffle is come to from every shuffle above it.
     */
-  private def startedBeneath(e: ShuffleExchangeExec): Option[Int] =
-    Option(known.get(e)).getOrElse {
-      val started = findStartedBeneath(e)
-      known.put(e, started)
-      started
-    }
-
-  private def findStartedBeneath(e: ShuffleExchangeExec): Option[Int] = {
+  private val startedBeneath = new OncePerNode[ShuffleExchangeExec, Option[Int]](e => {
     val group = read(e.child, e.child, mutable.ArrayBuffer.empty, isNeeded = true)
     if (group.started.isEmpty || group.isFixed || group.shuffles.nonEmpty) None
     else flat(e.child.outputPartitioning).find(isSame(e.outputPartitioning, _)).map(_.numPartitions)
-  }
+  })
 
   private def flat(partitioning: Partitioning): Seq[Partitioning] = partitioning match {
     case c: PartitioningCollection => c.partitionings.flatMap {

@@ -59,15 +59,8 @@ final class ShuffleShapes {
   private class Forms {
     import ShuffleShapes.Child
 
-    private val known = new IdentityHashMap[SparkPlan, Int]()
-
-    def number(plan: SparkPlan): Int =
-      if (known.containsKey(plan)) known.get(plan)
-      else {
-        val found = nodes.getOrElseUpdate(key(plan), nodes.size)
-        known.put(plan, found)
-        found
-      }
+    val number: SparkPlan => Int =
+      new OncePerNode[SparkPlan, Int](plan => nodes.getOrElseUpdate(key(plan), nodes.size))
 
     // Spark's own comparison of nodes is by class and product; leaves bring their own where it is not.
     private def key(plan: SparkPlan): Any =
@@ -91,15 +84,7 @@ final class ShuffleShapes {
   private class FilesRead {
     import ShuffleShapes.Files
 
-    private val known = new IdentityHashMap[SparkPlan, Option[Files]]()
-
-    def of(plan: SparkPlan): Option[Files] =
-      if (known.containsKey(plan)) known.get(plan)
-      else {
-        val found = read(plan)
-        known.put(plan, found)
-        found
-      }
+    val of: SparkPlan => Option[Files] = new OncePerNode(read)
 
     private def read(plan: SparkPlan): Option[Files] = plan match {
       case s: QueryStageExec               => of(s.plan)

@@ -1,11 +1,9 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
-import java.util.IdentityHashMap
-
 import scala.annotation.tailrec
 import scala.collection.mutable
 
-import org.apache.spark.sql.aqepilot.plans.{CanThrow, JoinChain}
+import org.apache.spark.sql.aqepilot.plans.{CanThrow, JoinChain, OncePerNode}
 import org.apache.spark.sql.catalyst.expressions.{
   Attribute,
   AttributeSet,
@@ -138,10 +136,8 @@ final private[aqepilot] class ChainReader(closed: Seq[LogicalPlan]) extends Pred
     join.joinType.isInstanceOf[InnerLike] && join.hint == JoinHint.NONE && !join.isStreaming &&
       join.getTagValue(ReorderJoins.tag).isEmpty
 
-  private val movable = new IdentityHashMap[Expression, java.lang.Boolean]
-
-  private def isMovable(condition: Expression): Boolean =
-    movable.computeIfAbsent(condition, c => c.deterministic && !CanThrow(c))
+  private val isMovable =
+    new OncePerNode[Expression, Boolean](c => c.deterministic && !CanThrow(c))
 
   private def end(relation: LogicalPlan): Option[ChainEnd] = relation match {
     case j: Join if isUnbound(j)                => j.condition.flatMap(throwing)
