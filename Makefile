@@ -119,7 +119,7 @@ ONE_SPARK := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $
 lint: lint-python lint-scala ## ruff, mypy --strict, scalafmt
 
 lint-python: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready
-	$(TOOLS)/ruff check
+	$(TOOLS)/ruff check --no-cache
 	$(TOOLS)/ruff format --check
 	$(TOOLS)/mypy --python-executable .envs/spark-$(lastword $(FULL))/bin/python
 

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 import aqepilot
+import distributed_writes
 import little
 import plans
 import scala_objects
@@ -24,7 +25,6 @@ import skewed
 import submitting
 import tiers
 import tpch as tpch_data
-import writes
 from aqepilot import conf
 from aqepilot.cli import main
 
@@ -193,7 +193,7 @@ def little_tables(spark: SparkSession, _little_files: Path) -> SparkSession:
 @pytest.fixture
 def table(spark: SparkSession) -> SparkSession:
     """The view `t` that is written, of twelve tasks, in the test's session."""
-    return writes.register(spark)
+    return distributed_writes.register(spark)
 
 
 @pytest.fixture

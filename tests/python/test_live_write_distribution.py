@@ -11,7 +11,7 @@ import aqepilot
 import policies
 import tiers
 from aqepilot import recipes
-from writes import (
+from distributed_writes import (
     POINT,
     TASKS,
     asked,

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tiers
 from conftest import Submit
-from writes import (
+from distributed_writes import (
     EVENLY,
     TASKS,
     asked,

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 
 import little
 import tiers
-from writes import (
+from distributed_writes import (
     EVENLY,
     TASKS,
     asked,
