@@ -70,10 +70,11 @@ def running(
     timeout_s: float = 180,
     memory: str = "1g",
     quick: bool = True,
+    extension: bool = True,
 ) -> Iterator[Server]:
     """Starts a server and ends it.
 
-    ``memory`` and ``quick`` are as for `submitting.prepared`.
+    ``memory``, ``quick`` and ``extension`` are as for `submitting.prepared`.
 
     Raises:
         RuntimeError: It ended, or does not answer in time; with the end of its log.
@@ -91,6 +92,7 @@ def running(
         job_words=["--hiveconf", f"hive.server2.thrift.port={thrift}"],
         memory=memory,
         quick=quick,
+        extension=extension,
     )
     words = ["spark-internal" if word == str(folder / "job.py") else word for word in command]
     log = folder / "server.log"

@@ -179,8 +179,9 @@ class Driver:
         pid: Its JVM.
     """
 
-    def __init__(self, conf: Mapping[str, str]) -> None:
+    def __init__(self, conf: Mapping[str, str], plain: bool) -> None:
         self._conf = conf
+        self._plain = plain
         self._numbers = itertools.count()
         self._start()
 
@@ -190,7 +191,7 @@ class Driver:
         builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
         for key, value in self._conf.items():
             builder = builder.config(key, value)
-        self._spark = aqepilot.configure(builder).getOrCreate()
+        self._spark = (builder if self._plain else aqepilot.configure(builder)).getOrCreate()
         self._spark.sparkContext.setLogLevel("ERROR")
         self.pid: int = self._spark._jvm.java.lang.ProcessHandle.current().pid()
 
@@ -206,7 +207,7 @@ class Driver:
     @contextmanager
     def session(self) -> Iterator[Run]:
         spark = self._spark.newSession()
-        if next(self._numbers) % EACH_BRINGS == 1:
+        if next(self._numbers) % EACH_BRINGS == 1 and not self._plain:
             aqepilot.use(spark, dynamic_join_selection=lambda facts: "SHUFFLE_HASH")
         yield lambda text: spark.sql(text).collect()
 
@@ -215,7 +216,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make soak ARGS=", description=__doc__)
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--sessions", type=int, help="default: 500; --by driver one for each query")
-    parser.add_argument("--plain", action="store_true", help="without policies, to compare")
+    parser.add_argument("--plain", action="store_true", help="without aqepilot, to compare")
     parser.add_argument(
         "--by", choices=["thrift", "connect", "driver", "drivers"], default="connect"
     )
@@ -235,8 +236,7 @@ def main() -> int:
         modules.mkdir()
         (modules / "soak_policy.py").write_text(MODULE, "utf-8")
         os.environ["PYTHONPATH"] = os.pathsep.join([str(modules), os.environ.get("PYTHONPATH", "")])
-        conf = CONF | ({"spark.aqepilot.mode": "off"} if given.plain else {})
-        with serving(given.by, Path(folder, "server"), conf) as (pid, session, again):
+        with serving(given.by, Path(folder, "server"), given.plain) as (pid, session, again):
             numbers = itertools.count()
             for n in range(1, sessions + 1):
                 with session() as run:
@@ -262,16 +262,16 @@ def main() -> int:
 
 @contextmanager
 def serving(
-    by: str, folder: Path, conf: Mapping[str, str]
+    by: str, folder: Path, plain: bool
 ) -> Iterator[tuple[int, Callable[[], AbstractContextManager[Run]], Callable[[], object]]]:
     """Starts what has the sessions; gives its JVM, a new session, and what comes before a look."""
     if by == "driver":
-        driver = Driver(conf)
+        driver = Driver(CONF, plain)
         yield driver.pid, driver.session, driver.again
         return
     opened = connect_session if by == "connect" else jdbc_sessions()
     # It runs long enough for the JVM to compile what is slow to compile.
-    with servers.running(folder, conf, memory="2g", quick=False) as server:
+    with servers.running(folder, CONF, memory="2g", quick=False, extension=not plain) as server:
         yield server.pid, lambda: opened(server), lambda: None
 
 
