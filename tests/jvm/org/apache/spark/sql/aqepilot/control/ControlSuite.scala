@@ -39,8 +39,12 @@ class ControlSuite extends AnyFunSuite {
   private def rules(text: String) = ControlFile.parse(text).fold(fail(_), _.rules)
 
   /** The modes of sales at both points and of the policy in shadow, in a query. */
-  private def modes(rule: String, fingerprint: Option[String] = None): Seq[String] = {
-    val limited = new Limits(rules(text(rule)), "3.5.9").of(set, Set("daily"))
+  private def modes(
+      rule: String,
+      fingerprint: Option[String] = None,
+      spark: String = "3.5.9"
+  ): Seq[String] = {
+    val limited = new Limits(rules(text(rule)), spark).of(set, Set("daily"))
     Seq(SkewJoinPoint -> "sales", JoinSelectionPoint -> "sales", SkewJoinPoint -> "new").map {
       case (point, name) =>
         limited.at(point, fingerprint).find(_.name == name).fold("off")(_.mode.name)
@@ -66,6 +70,16 @@ class ControlSuite extends AnyFunSuite {
     Seq("4.3", "3.5.10", "3.5.90", "3.").foreach { version =>
       assert(modes(s"""{"mode": "off", "spark": "$version"}""") === on, version)
     }
+    Seq(
+      "3.5.9" -> "off",
+      "3.5.9-vendor" -> "off",
+      "3.5.9-vendor-1" -> "off",
+      "3.5.9-ven" -> "enforce"
+    )
+      .foreach { case (version, mode) =>
+        val rule = s"""{"mode": "off", "spark": "$version"}"""
+        assert(modes(rule, spark = "3.5.9-vendor-1").head === mode, version)
+      }
     val two = """{"mode": "shadow"}, {"mode": "off", "policy": "new"}"""
     assert(modes(two) === Seq("shadow", "shadow", "off"))
   }

@@ -144,12 +144,15 @@ class HashBuildsSuite extends AnyFunSuite with AdaptiveSparkPlanHelper with Befo
     assert(QueryFacts.taskSlots(spark.sparkContext) === Some(2))
   }
 
-  test("a task's table fits what Spark guarantees for execution when the cache is full") {
+  test(
+    "a task's table fits what Spark guarantees for execution when the cache is full, and a page more"
+  ) {
     val guards = Guardrails.of(new SQLConf, spark.sparkContext)
     SparkEnv.get.memoryManager match {
       case all: UnifiedMemoryManager =>
-        assert(guards.maxHashBuildBytes * 2 <= all.maxHeapMemory / 2)
-        assert(guards.maxHashBuildBytes * 2 > all.maxHeapMemory / 4)
+        val page = all.pageSizeBytes
+        assert((guards.maxHashBuildBytes + page) * 2 <= all.maxHeapMemory / 2)
+        assert((guards.maxHashBuildBytes + 2 * page) * 2 > all.maxHeapMemory / 4)
       case other => fail(s"$other")
     }
   }
