@@ -198,9 +198,12 @@ class Driver:
     def again(self) -> None:
         """Stops the SparkContext, and starts one in the same JVM.
 
-        The JVM holds a session until Python has collected what stands for it.
+        The JVM holds a session until Python has collected what stands for it. Spark forgets an
+        accumulator that is collected, but not once its SparkContext has stopped, and with it the
+        cleaner (`AccumulatorContext`, `ContextCleaner`): plain Spark grows by that.
         """
         self._spark.stop()
+        self._spark._jvm.org.apache.spark.util.AccumulatorContext.clear()
         gc.collect()
         self._start()
 

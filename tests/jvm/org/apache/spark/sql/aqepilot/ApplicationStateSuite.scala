@@ -11,13 +11,16 @@ import org.apache.logging.log4j.LogManager
 import org.apache.logging.log4j.core.{LogEvent, Logger}
 import org.apache.logging.log4j.core.appender.AbstractAppender
 import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.aqepilot.control.Control
-import org.apache.spark.sql.aqepilot.decision.Runs
-import org.apache.spark.sql.aqepilot.log.DecisionLog
+import org.apache.spark.sql.aqepilot.control.{Control, PoliciesInForce}
+import org.apache.spark.sql.aqepilot.decision.{PolicySet, Runs}
+import org.apache.spark.sql.aqepilot.doors.Sessions
+import org.apache.spark.sql.aqepilot.log.{DecisionLog, PolicyNews}
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.aqepilot.AqePilotExtension
+import io.aqepilot.log.AqePilotPolicyLoaded
 
 /** One JVM may have one SparkContext after the other: what belongs to one ends with it. */
 class ApplicationStateSuite extends AnyFunSuite {
@@ -131,6 +134,30 @@ class ApplicationStateSuite extends AnyFunSuite {
     }
     assert(context.get == null)
     assert(!Thread.getAllStackTraces.keySet.toArray.exists(_.toString.contains("aqepilot-control")))
+  }
+
+  test("a session's policies are told once each, however many others come") {
+    withSpark() { spark =>
+      val told = new ConcurrentLinkedQueue[String]
+      spark.sparkContext.addSparkListener(new SparkListener {
+        override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+          case loaded: AqePilotPolicyLoaded => told.add(loaded.policy)
+          case _                            =>
+        }
+      })
+      val own = PoliciesInForce.of(spark.sessionState.conf)
+      def tell(of: SparkSession, set: PolicySet): Unit = {
+        SparkSession.setActiveSession(of)
+        Sessions.active.foreach(PolicyNews.tell(_, set))
+        spark.sparkContext.listenerBus.waitUntilEmpty()
+      }
+      tell(spark, own)
+      val others = Seq.tabulate(1500)(n => own.policies.head.copy(name = s"other$n"))
+      (1 to 8).foreach(_ => tell(spark.newSession(), new PolicySet(others, Nil)))
+      tell(spark, own)
+      assert(told.asScala.count(_ == "daily") === own.policies.size)
+      assert(told.size === own.policies.size + 8 * others.size)
+    }
   }
 
   test("a session names its job where sessions may decide, and evades no rule by that") {

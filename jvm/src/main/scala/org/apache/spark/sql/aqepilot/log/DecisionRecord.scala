@@ -1,9 +1,7 @@
 package org.apache.spark.sql.aqepilot.log
 
-import java.util.concurrent.ConcurrentHashMap
-
 import org.apache.spark.sql.aqepilot.decision.{Asked, Health, Owners, PolicyAnswer, QueryFacts}
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, PerApplication, Recent, Sessions}
 import org.apache.spark.sql.aqepilot.settings.Mode
 
 import io.aqepilot.log.{AqePilotDecision, EventSchema}
@@ -39,7 +37,8 @@ final case class Subject(
 /** Writes what was decided into the decision log. */
 object DecisionRecord {
 
-  private val told = ConcurrentHashMap.newKeySet[(String, Long, String, String)]()
+  private val toldOf =
+    new PerApplication(_ => Recent.map[(Option[Long], String, String), java.lang.Boolean](10000))
 
   /** One event for each policy that answered, or one that says that none did.
     *
@@ -119,9 +118,8 @@ object DecisionRecord {
       tables: Option[String]
   ): Unit = {
     val executionId = QueryFacts.executionId(session.sparkContext)
-    if (told.size > 10000) told.clear()
-    val app = session.sparkContext.applicationId
-    if (told.add((app, executionId.getOrElse(-1L), point.name, reason.code))) {
+    val told = toldOf.of(session.sparkContext)
+    if (told.put((executionId, point.name, reason.code), true) == null) {
       val log = DecisionLog.get(session.sparkContext)
       val draft = blank(session, point, executionId)
         .copy(tables = tables, reason = reason.code, detail = Some(detail))

@@ -1,33 +1,31 @@
 package org.apache.spark.sql.aqepilot.log
 
-import java.util.concurrent.ConcurrentHashMap
+import java.util.{Collections, Map => JMap, WeakHashMap}
 
 import org.apache.spark.sql.aqepilot.decision.{NamedPolicy, PolicySet}
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, Recent, Sessions}
 
 import io.aqepilot.log.{AqePilotPolicyLoaded, EventSchema}
 
 /** Tells the record, and on a fault the driver's log, of each policy that a session loads: once. */
 object PolicyNews {
 
-  private val MaxTold = 10000
-  private val told = ConcurrentHashMap.newKeySet[(String, String, String, String, String)]()
+  /** Policy, point, revision, and mode with what limits it. */
+  private type Loaded = (String, String, String, String)
+
+  /** Of a session that loads more, the newest are known. */
+  private val MostTold = 1000
+
+  private val toldOf =
+    Collections.synchronizedMap(new WeakHashMap[Sessions.Classic, JMap[Loaded, java.lang.Boolean]])
 
   def tell(session: Sessions.Classic, set: PolicySet): Unit = if (set ne PolicySet.empty) {
     warn(set)
+    val told = toldOf.computeIfAbsent(session, _ => Recent.map(MostTold))
     set.policies.foreach { p =>
-      if (told.size > MaxTold) told.clear()
-      if (
-        told.add((
-          session.sessionUUID,
-          p.name,
-          p.point.name,
-          p.revision,
-          s"${p.mode.name} ${p.limit}"
-        ))
-      ) {
+      val loaded = (p.name, p.point.name, p.revision, s"${p.mode.name} ${p.limit}")
+      if (told.put(loaded, true) == null)
         DecisionLog.get(session.sparkContext).policyLoaded(event(session, p))
-      }
     }
   }
 

@@ -9,7 +9,7 @@ import scala.util.Try
 
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.aqepilot.control.Control
-import org.apache.spark.sql.aqepilot.decision.Owners
+import org.apache.spark.sql.aqepilot.decision.{Owners, PerQuery}
 import org.apache.spark.sql.aqepilot.doors.FailOpen
 import org.apache.spark.sql.aqepilot.experiment.Assigned
 import org.apache.spark.sql.execution.SQLExecution
@@ -124,6 +124,7 @@ final private[log] class QueryRecorder(
           }
         }
       case end: SparkListenerSQLExecutionEnd => failOpen("query_end", ()) {
+          Option(end.qe).foreach(PerQuery.ended)
           decisionsInHand.finish()
           closed(end.executionId).foreach { query =>
             val own = claimed(end)

@@ -1,10 +1,9 @@
 package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
-import java.util.{Collections, WeakHashMap}
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
-import org.apache.spark.sql.aqepilot.decision.{Asked, QueryFacts}
+import org.apache.spark.sql.aqepilot.decision.{Asked, PerQuery}
 import org.apache.spark.sql.aqepilot.log.Subject
 import org.apache.spark.sql.aqepilot.plans.{
   HashBuilds,
@@ -18,7 +17,7 @@ import org.apache.spark.sql.aqepilot.plans.{
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 
 import io.aqepilot.points.shuffle_partitions.ShufflePartitionsPoint
@@ -52,14 +51,7 @@ object SetShufflePartitions extends Rule[SparkPlan] {
     val shapes = new ShuffleShapes
   }
 
-  /** The answers of each query, gone with it. */
-  private val answersOf =
-    Collections.synchronizedMap(new WeakHashMap[QueryExecution, Answers]())
-
-  /** Those of this planning alone outside an execution (`df.rdd`, `explain`). */
-  private def remembered(executionId: Option[Long]): Answers = QueryFacts
-    .execution(executionId)
-    .fold(new Answers)(answersOf.computeIfAbsent(_, _ => new Answers))
+  private val remembered = new PerQuery(() => new Answers)
 
   override def apply(plan: SparkPlan): SparkPlan =
     PointRule(ShufflePartitionsPoint, plan)(decide(_, plan))
