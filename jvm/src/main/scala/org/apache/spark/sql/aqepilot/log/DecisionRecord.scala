@@ -37,8 +37,11 @@ final case class Subject(
 /** Writes what was decided into the decision log. */
 object DecisionRecord {
 
-  private val toldOf =
-    new PerApplication(_ => Recent.map[(Option[Long], String, String), java.lang.Boolean](10000))
+  /** Apart: `failingOpen` needs this object, also where Spark lacks what that links. */
+  private object Told {
+    val of =
+      new PerApplication(_ => Recent.map[(Option[Long], String, String), java.lang.Boolean](10000))
+  }
 
   /** One event for each policy that answered, or one that says that none did.
     *
@@ -118,7 +121,7 @@ object DecisionRecord {
       tables: Option[String]
   ): Unit = {
     val executionId = QueryFacts.executionId(session.sparkContext)
-    val told = toldOf.of(session.sparkContext)
+    val told = Told.of.of(session.sparkContext)
     if (told.put((executionId, point.name, reason.code), true) == null) {
       val log = DecisionLog.get(session.sparkContext)
       val draft = blank(session, point, executionId)
