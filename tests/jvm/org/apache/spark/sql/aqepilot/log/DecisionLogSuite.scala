@@ -8,7 +8,6 @@ import com.codahale.metrics.MetricRegistry
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.aqepilot.decision.{PerQuery, QueryFacts}
 import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
@@ -102,24 +101,6 @@ class DecisionLogSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   private def shuffled() = spark.range(0, 20000, 1, 4).selectExpr("id % 100 AS k", "id")
     .groupBy("k").count()
-
-  test(
-    "what a rule remembers of a query is forgotten when its execution ends, though the query is kept"
-  ) {
-    start()
-    val remembered = new PerQuery(() => new Object)
-    val query = spark.range(3).queryExecution
-    SQLExecution.withNewExecutionId(query, None) {
-      val id = QueryFacts.executionId(sc)
-      assert(remembered(id) eq remembered(id))
-      assert(!remembered.isEmpty)
-    }
-    sc.listenerBus.waitUntilEmpty()
-    assert(remembered.isEmpty)
-    assert(remembered(None) ne remembered(None))
-    assert(remembered.isEmpty)
-    assert(query.logical != null)
-  }
 
   test("a query with decisions is closed with its fates, its work and its time") {
     val log = start()

@@ -19,7 +19,7 @@ import io.aqepilot.terms.{Problem, Reason}
 class FailOpen(count: String => Unit) {
 
   private val log = LoggerFactory.getLogger("org.apache.spark.sql.aqepilot")
-  private val logged = Recent.map[String, java.lang.Boolean](1000)
+  private val logged = Recent.set[String](1000)
 
   def apply[T](what: String, otherwise: => T)(body: => T): T = recover(what)(_ => otherwise)(body)
 
@@ -105,7 +105,7 @@ class FailOpen(count: String => Unit) {
   /** An application has ended: what was logged once is logged once more in the next. */
   def forget(): Unit = logged.clear()
 
-  private def isNew(message: String): Boolean = logged.put(message, true) == null
+  private def isNew(message: String): Boolean = logged.add(message)
 
   private val MaxMessageChars = 5000
 }

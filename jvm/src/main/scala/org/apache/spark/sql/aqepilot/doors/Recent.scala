@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.doors
 
-import java.util.{Collections, LinkedHashMap, Map}
+import java.util.{Collections, LinkedHashMap, Map, Set}
 
 /** What was looked up last, for any number of threads. */
 private[aqepilot] object Recent {
@@ -11,7 +11,10 @@ private[aqepilot] object Recent {
       override def removeEldestEntry(e: Map.Entry[K, V]): Boolean = size > most
     })
 
-  /** The same, whose keys weigh no more than so much altogether. */
+  /** A set that keeps its `most` newest elements; one that is added again is the newest. */
+  def set[K](most: Int): Set[K] = Collections.newSetFromMap(map[K, java.lang.Boolean](most))
+
+  /** The map, whose keys weigh no more than so much altogether. */
   def weighed[K, V](most: Int, mostWeight: Long)(weigh: K => Long): Map[K, V] =
     Collections.synchronizedMap(new LinkedHashMap[K, V](16, 0.75f, true) {
       private var weight = 0L

@@ -37,11 +37,9 @@ final case class Subject(
 /** Writes what was decided into the decision log. */
 object DecisionRecord {
 
-  /** Apart: `failingOpen` needs this object, also where Spark lacks what that links. */
-  private object Told {
-    val of =
-      new PerApplication(_ => Recent.map[(Option[Long], String, String), java.lang.Boolean](10000))
-  }
+  // Lazy: `failingOpen` needs this object, also where Spark lacks what this links.
+  private lazy val toldOf =
+    new PerApplication(_ => Recent.set[(Option[Long], String, String)](10000))
 
   /** One event for each policy that answered, or one that says that none did.
     *
@@ -121,8 +119,8 @@ object DecisionRecord {
       tables: Option[String]
   ): Unit = {
     val executionId = QueryFacts.executionId(session.sparkContext)
-    val told = Told.of.of(session.sparkContext)
-    if (told.put((executionId, point.name, reason.code), true) == null) {
+    val told = toldOf.of(session.sparkContext)
+    if (told.add((executionId, point.name, reason.code))) {
       val log = DecisionLog.get(session.sparkContext)
       val draft = blank(session, point, executionId)
         .copy(tables = tables, reason = reason.code, detail = Some(detail))

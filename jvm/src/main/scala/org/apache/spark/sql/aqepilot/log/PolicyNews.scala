@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.log
 
-import java.util.{Collections, Map => JMap, WeakHashMap}
+import java.util.{Collections, Set => JSet, WeakHashMap}
 
 import org.apache.spark.sql.aqepilot.decision.{NamedPolicy, PolicySet}
 import org.apache.spark.sql.aqepilot.doors.{FailOpen, Recent, Sessions}
@@ -17,14 +17,14 @@ object PolicyNews {
   private val MostTold = 1000
 
   private val toldOf =
-    Collections.synchronizedMap(new WeakHashMap[Sessions.Classic, JMap[Loaded, java.lang.Boolean]])
+    Collections.synchronizedMap(new WeakHashMap[Sessions.Classic, JSet[Loaded]])
 
   def tell(session: Sessions.Classic, set: PolicySet): Unit = if (set ne PolicySet.empty) {
     warn(set)
-    val told = toldOf.computeIfAbsent(session, _ => Recent.map(MostTold))
+    val told = toldOf.computeIfAbsent(session, _ => Recent.set(MostTold))
     set.policies.foreach { p =>
       val loaded = (p.name, p.point.name, p.revision, s"${p.mode.name} ${p.limit}")
-      if (told.put(loaded, true) == null)
+      if (told.add(loaded))
         DecisionLog.get(session.sparkContext).policyLoaded(event(session, p))
     }
   }
