@@ -64,7 +64,7 @@ def main() -> None:
         figures["recipes"] = {}
         for name in (name for name in CASES if name in (options.only or CASES)):
             figures["recipes"][name] = recipes.measure(
-                name, options.scale, options.rounds, options.queries
+                name, options.scale, options.rounds, options.queries, options.without
             )
             _write(options, where, figures)
     if "shapes" in options.part:
@@ -273,6 +273,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--queries", type=_words, default=[], metavar="NAMES", help="of their queries, these only"
     )
+    parser.add_argument(
+        "--without",
+        type=_words,
+        default=[],
+        metavar="VARIANTS",
+        help='of recipes, not these variants: --without "plain again"',
+    )
     parser.add_argument("--quick", action="store_true", help="2 rounds, scale 0.1, few repetitions")
     parser.add_argument("--out", type=Path, default=Path("target/bench"), help="for the figures")
     options = parser.parse_args()
@@ -287,6 +294,13 @@ def _options() -> argparse.Namespace:
     unknown = set(options.sizes) - set(SIZES)
     if unknown:
         parser.error(f"no size {', '.join(sorted(unknown))}; there are {', '.join(SIZES)}")
+    if options.without:
+        cases = [case for name, case in CASES.items() if name in (options.only or CASES)]
+        found = dict.fromkeys(name for case in cases for name in recipes.variants(case))
+        unknown = set(options.without) - set(found) | {recipes.PLAIN} & set(options.without)
+        if unknown:
+            there_are = ", ".join(name for name in found if name != recipes.PLAIN)
+            parser.error(f"cannot leave out {', '.join(sorted(unknown))}; there are {there_are}")
     if options.queries:
         measured = [name for name in CASES if name in (options.only or CASES)]
         known = dict.fromkeys(query for name in measured for query in CASES[name].queries())

@@ -46,19 +46,25 @@ class Work(NamedTuple):
     rounds: int
 
 
-def variants(case: Case) -> dict[str, dict[str, str]]:
-    """Returns the settings of each variant: plain Spark, what stands beside it, the recipes."""
+def variants(case: Case, without: Sequence[str] = ()) -> dict[str, dict[str, str]]:
+    """Returns the settings of each variant: plain Spark, what stands beside it, the recipes.
+
+    Args:
+        case: What is measured.
+        without: The variants that are left out; plain Spark stays.
+    """
     texts = dict[str, str]()
     for name in case.of:
         texts |= recipes.get(name, pyspark.__version__).texts()
     policy = {f"spark.aqepilot.policy.bench.{point}": text for point, text in texts.items()}
     beside = {name: dict(conf) for name, conf in case.beside.items()}
     own = "Spark's recipes" if len(case.of) > 1 else case.of[0]
-    return {PLAIN: {}, **beside, own: {"spark.aqepilot.policies": "bench"} | policy, AGAIN: {}}
+    every = {**beside, own: {"spark.aqepilot.policies": "bench"} | policy, AGAIN: {}}
+    return {PLAIN: {}} | {name: conf for name, conf in every.items() if name not in without}
 
 
 def measure(
-    name: str, scale: float, rounds: int, only: Sequence[str] = ()
+    name: str, scale: float, rounds: int, only: Sequence[str] = (), without: Sequence[str] = ()
 ) -> dict[str, dict[str, dict[str, list[float]]]]:
     """Returns what each query's runs came to, by variant and query, one a round.
 
@@ -69,6 +75,7 @@ def measure(
         scale: The tables' scale factor.
         rounds: How often each variant runs each query.
         only: The queries; none for all that the case has.
+        without: As for `variants`.
     """
     case = CASES[name]
     every = case.queries()
@@ -78,7 +85,7 @@ def measure(
         str(case.tables(SMALL)),
         queries,
         case.conf,
-        variants(case),
+        variants(case, without),
         rounds,
     )
     found: dict[str, dict[str, dict[str, list[float]]]] = {
@@ -128,7 +135,8 @@ class Against(NamedTuple):
         total: That, as a ratio to plain Spark's.
         mean: The geometric mean of the queries' ratios.
         ratios: Their spread; a query's ratio is the median over its rounds.
-        slower: The queries that lose more than 5 % to plain Spark and to plain Spark again.
+        slower: The queries that lose more than 5 % to plain Spark, and to plain Spark again where
+            it was measured.
         faster: Those that gain as much over both.
     """
 
@@ -148,7 +156,8 @@ def against_plain(seconds: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[
     >>> found.total_s, found.total, found.mean, found.slower
     (2.0, 1.0, 1.0, [])
     """
-    plain, again = seconds[PLAIN], seconds[AGAIN]
+    plain = seconds[PLAIN]
+    again = seconds.get(AGAIN, plain)
     totals = {v: sum(map(statistics.median, runs.values())) for v, runs in seconds.items()}
     found = {}
     for variant, runs in seconds.items():
