@@ -32,7 +32,9 @@ from bench.cases import CASES  # noqa: E402
 from bench.figures import Spread, ratios, spread  # noqa: E402
 from bench.shapes import SHAPES, running  # noqa: E402
 
-NAMES = list(dict.fromkeys([*runs.ASKS, *sizes.KINDS, *CASES, *SHAPES, suggestions.TPCDS]))
+NAMES = list(
+    dict.fromkeys([*runs.ASKS, *runs.PLANNED, *sizes.KINDS, *CASES, *SHAPES, suggestions.TPCDS])
+)
 SIZES = list(dict.fromkeys(str(case.size) for case in sizes.CASES))
 PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 # Those behind `experiments` take long, or write into this folder.
@@ -51,7 +53,9 @@ def main() -> None:
     if "python" in options.part:
         figures["python"] = runs.python(options.python_queries)
     if "planning" in options.part:
-        figures["planning_ms"] = runs.planning(2 * options.rounds, options.warm_up, options.plans)
+        figures["planning_ms"] = runs.planning(
+            2 * options.rounds, options.warm_up, options.plans, options.only
+        )
     if "sizes" in options.part:
         figures["sizes"] = sizes.measure(
             options.rounds, options.warm_up // 2, options.only, options.sizes
@@ -261,7 +265,8 @@ def _options() -> argparse.Namespace:
         type=_words,
         default=[],
         metavar="NAMES",
-        help="of ask, sizes, recipes, shapes and suggestions, these only: " + ", ".join(NAMES),
+        help="of ask, planning, sizes, recipes, shapes and suggestions, these only: "
+        + ", ".join(NAMES),
     )
     parser.add_argument(
         "--sizes",

@@ -113,12 +113,12 @@ WHERE r.r_regionkey = n.n_regionkey AND n.n_nationkey = c.c_nationkey
   AND n2.n_regionkey = r2.r_regionkey AND r2.r_regionkey = n3.n_regionkey
   AND n3.n_nationkey = c2.c_nationkey AND c2.c_custkey = o2.o_custkey
 """
+OF_TPCDS = (tpcds.files, lambda: list(tpcds.queries().values()))
 PLANNED = {
     "a six-table join": Planned(tpch.files, lambda: [SIX_TABLES]),
     "a chain of 12 relations": Planned(tpch.files, lambda: [CHAIN_OF_12], ["reorder_join"]),
-    "the 99 queries of TPC-DS": Planned(
-        tpcds.files, lambda: list(tpcds.queries().values()), ["reorder_join", "join_selection"]
-    ),
+    "the 99 queries of TPC-DS": Planned(*OF_TPCDS, ["reorder_join", "join_selection"]),
+    "the 99 queries of TPC-DS with balanced": Planned(*OF_TPCDS, ["balanced"]),
 }
 # "plain again" against "plain" shows the noise.
 VARIANTS = {"plain": False, "idle": True, "plain again": False}
@@ -179,10 +179,13 @@ def python(queries: int) -> dict[str, dict[str, Any]]:
     return found
 
 
-def planning(rounds: int, warm_up: int, timed: int) -> dict[str, dict[str, list[float]]]:
+def planning(
+    rounds: int, warm_up: int, timed: int, only: Sequence[str] = ()
+) -> dict[str, dict[str, list[float]]]:
     """Returns the milliseconds of planning, a round's median, by what is planned and variant."""
     found = {}
-    for what, of in track(PLANNED.items(), "planning", console=console):
+    measured = {what: of for what, of in PLANNED.items() if what in (only or PLANNED)}
+    for what, of in track(measured.items(), "planning", console=console):
         texts = {
             f"spark.aqepilot.policy.bench.{point}": text
             for name in of.recipes
