@@ -13,7 +13,7 @@ FULL    := $(shell awk -F, '$$5=="full" {print $$3}' $(TABLE))
 SMOKE   := $(shell awk -F, 'NR>1 {n=split($$4,p,";"); for(i=1;i<=n;i++) print p[i]; if($$5=="smoke") print $$3}' $(TABLE))
 ROW      = $(shell awk -F, '$(1) {print $$1 "_" $$2}' $(TABLE))
 JVM_ROWS := $(call ROW,$$5=="full" || $$5=="jvm")
-# The others differ from these in Spark's and Scala's versions only one by one: they are compiled, and run in test-all.
+# The others differ from these in Spark's and Scala's versions only one by one: their suites run in test-all.
 FULL_ROWS := $(call ROW,$$5=="full")
 # What SPARK=4.3, SPARK=4.3.0 or an oldest patch stands for.
 PATCH   := $(or $(filter $(SPARK),$(NEWEST) $(SMOKE)),$(shell awk -F, '$$1=="$(SPARK)" && $$5!="jvm" {print $$3}' $(TABLE)))
@@ -39,7 +39,7 @@ python_for = $(if $(filter 4.3.%,$(1)),$(shell $(PYTHON) -c 'import sys; print(s
 # That environment's spark-submit and python, and no other Spark of this machine.
 with_spark = PATH="$(CURDIR)/.envs/spark-$(1)/bin:$$PATH"
 export SPARK_LOCAL_IP ?= 127.0.0.1
-# uv keeps 1.3 GB of sources for each pyspark it built; this cache is rid of them (see .ready).
+# Without pyspark, of which uv would keep 1.3 GB of sources for each that it built.
 export UV_CACHE_DIR := $(CURDIR)/.envs/cache
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH
 
@@ -74,8 +74,8 @@ env: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST) $(SMOKE)) ##
 
 .envs/spark-%/.ready: pyproject.toml tools/constraints.txt tools/constraints-spark-3.txt | .envs/tools/.ready
 	test -x .envs/spark-$*/bin/python || $(UV) venv --quiet --python '$(call python_for,$*)' .envs/spark-$*
+	$(UV) pip install --quiet -p .envs/spark-$*/bin/python --no-cache --no-deps pyspark==$*
 	$(UV) pip install --quiet -p .envs/spark-$*/bin/python pyspark==$* $(if $(filter 3.%,$*),$(PINNED_3) --group spark-3,$(PINNED)) --group test -r pyproject.toml
-	$(UV) cache clean --quiet pyspark
 	$(if $(filter 3.%,$*),cp "$$($(call maven,org.apache.spark:spark-connect_2.12:$(CONNECT_3)))" .envs/spark-$*/spark-connect.jar)
 	touch $@
 
@@ -141,10 +141,14 @@ test-all: test ## all of test on each Spark, then the long forms of parity, fuzz
 	$(foreach minor,$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MAKE) spark-suites SPARK=$(minor) ARGS=--long && )true
 	$(MAKE) table-formats
 
-test-classes: $(firstword $(JVM_ROWS:%=target/test-jvm-%.args))
+test-classes: $(firstword $(FULL_ROWS:%=target/test-jvm-%.args))
 
-$(JVM_ROWS:%=target/test-jvm-%.args) &: target/jars.stamp $(JVM_TESTS)
-	$(SBT) $(foreach row,$(JVM_ROWS),$(call project,$(row))/testRun)
+# One sbt for those that `make test` runs.
+$(FULL_ROWS:%=target/test-jvm-%.args) &: target/jars.stamp $(JVM_TESTS)
+	$(SBT) $(foreach row,$(FULL_ROWS),$(call project,$(row))/testRun)
+
+$(patsubst %,target/test-jvm-%.args,$(filter-out $(FULL_ROWS),$(JVM_ROWS))): target/test-jvm-%.args: target/jars.stamp $(JVM_TESTS)
+	$(SBT) $(call project,$*)/testRun
 
 test-jvm: $(JVM_ROWS:%=test-jvm-%) ## ScalaTest on 3.5 (Scala 2.12 and 2.13) and 4.3
 

@@ -36,6 +36,8 @@ NEEDS = {
 HAS_TESTS = ("test-jvm", "test-python")
 # Two sbt at once in one folder wait for each other or fail.
 SBT = ("jars", "lint-scala", "test-classes")
+# Of many targets that need nothing of each other.
+SIDE_BY_SIDE = ("env", "install")
 # What a part takes at most: the heaps of a session and of a job under spark-submit, or sbt's and
 # its test process', and what is beside the heaps.
 GB_OF_A_PART = 6
@@ -79,9 +81,10 @@ class Running:
         self.part = part
         self.log = LOGS / f"{part}.log"
         self.started = time.monotonic()
+        words = [f"-j{at_once()}"] if part in SIDE_BY_SIDE else []
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                ["make", "--no-print-directory", part],
+                ["make", "--no-print-directory", *words, part],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import zipfile
 from pathlib import Path
 
 import pyspark
+
+import submitting
 
 
 def jar(folder: Path, source: str) -> Path:
@@ -18,7 +21,8 @@ def jar(folder: Path, source: str) -> Path:
     spark = Path(pyspark.__file__).parent / "jars"
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java") or "java"
-    command = [java, "-Xss4m", "-cp", f"{spark}/*", "scala.tools.nsc.Main", "-usejavacp"]
+    words = ["-Xss4m", *shlex.split(submitting.COMPILED_ONCE), "-cp", f"{spark}/*"]
+    command = [java, *words, "scala.tools.nsc.Main", "-usejavacp"]
     subprocess.run([*command, "-d", "classes", "Source.scala"], cwd=folder, check=True)
     made = folder / "compiled.jar"
     with zipfile.ZipFile(made, "w") as archive:

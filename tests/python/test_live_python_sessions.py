@@ -124,11 +124,20 @@ def test_what_spark_copies_of_a_session_has_its_functions(
 
 
 def test_what_a_session_brought_ends_with_it(
-    session: Callable[[Callable[[Any], Any]], SparkSession], spark: SparkSession
+    new_session: Callable[[], SparkSession], spark: SparkSession
 ) -> None:
     before = known(spark)
-    for number in range(5):
-        session(lambda facts, number=number: "SHUFFLE_HASH" if number else None)
+    sessions = [new_session() for _ in range(5)]
+    for number, own in enumerate(sessions, 1):
+        aqepilot.use(own, shuffle_partitions=lambda facts, number=number: number)
+        # Not run: Spark's threads that wait for stages keep who started them for a minute more.
+        query = own.sql("SELECT count(*) FROM range(9) GROUP BY id % 3")
+        planned = query._jdf.queryExecution().executedPlan()
+        assert f", {number}), ENSURE_REQUIREMENTS" in planned.toString()
+    assert known(spark) == before + len(sessions)
+    del own, query, planned
+    sessions.clear()
+    new_session()  # PySpark keeps the newest one
     assert spark._jvm is not None
     spark._jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)
     end = time.monotonic() + 60

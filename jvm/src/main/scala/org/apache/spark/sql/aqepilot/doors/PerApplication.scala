@@ -66,7 +66,7 @@ private[aqepilot] object PerApplication {
         current.foreach(forget)
         current = Some(state)
         // Behind what the record makes of the last queries.
-        FailOpen("application", ())(sc.listenerBus.addToQueue(state, Queue))
+        FailOpen("application", ())(WithoutSession(sc.listenerBus.addToQueue(state, Queue)))
         // Its end may have come before the listener.
         if (sc.isStopped) forget(state)
       }

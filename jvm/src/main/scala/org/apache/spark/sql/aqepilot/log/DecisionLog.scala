@@ -9,7 +9,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.aqepilot.control.Control
 import org.apache.spark.sql.aqepilot.decision.{Notes, Owners, Runs}
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, FaultsHeard, PerApplication}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, FaultsHeard, PerApplication, WithoutSession}
 import org.apache.spark.sql.aqepilot.experiment.Experiments
 import org.apache.spark.sql.aqepilot.log.QueryRecorder.Barrier
 import org.apache.spark.sql.aqepilot.settings.AqePilotConf
@@ -79,7 +79,7 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
   failOpen("metrics", ())(sc.env.metricsSystem.registerSource(source))
   private val logged = LoggedFacts.of(AqePilotConf.inForce(AqePilotConf.LogFacts))
   private val listening = failOpen("listener", false) {
-    sc.listenerBus.addToQueue(recorder, Queue)
+    WithoutSession(sc.listenerBus.addToQueue(recorder, Queue))
     recorder.listening()
     true
   }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot.log
 import java.util.concurrent.{ConcurrentLinkedQueue, TimeUnit}
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 
+import org.apache.spark.sql.aqepilot.doors.Sessions
 import org.apache.spark.util.ThreadUtils
 
 /** Does what no query waits for in a thread of its own, in the order in which it came, all of some
@@ -15,6 +16,7 @@ final private[log] class Later(threadName: String) {
   private val size = new AtomicInteger
   private val isScheduled = new AtomicBoolean
   private val thread = ThreadUtils.newDaemonSingleThreadScheduledExecutor(threadName)
+  thread.execute(() => Sessions.forget())
 
   /** @param work
     *   throws nothing

@@ -8,7 +8,7 @@ import scala.collection.mutable
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, Recent, Sessions}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, Recent, Sessions, WithoutSession}
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Setting}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
@@ -300,10 +300,10 @@ object PythonWorkers {
     endAll()
     application = Some(sc)
     numbers.set(0)
-    sc.addSparkListener(new SparkListener {
+    WithoutSession(sc.addSparkListener(new SparkListener {
       override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
         PythonWorkers.synchronized(if (application.contains(sc)) endAll())
-    })
+    }))
   }
 
   private def endAll(): Unit = {

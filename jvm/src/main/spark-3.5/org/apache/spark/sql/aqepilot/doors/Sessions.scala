@@ -13,6 +13,8 @@ object Sessions {
 
   def active: Option[Classic] = SparkSession.getActiveSession
 
+  def activate(session: Classic): Unit = SparkSession.setActiveSession(session)
+
   /** For a thread of ours: it has the session of the thread that made it, which could not end before it. */
   def forget(): Unit = SparkSession.clearActiveSession()
 
