@@ -85,7 +85,7 @@ STAGES = [
 
 def decisions(**planted: Any) -> list[dict[str, Any]]:
     of = {"skewed": 300 * MB, "generates": True, "measured": 900 * MB, "blocks": MB}
-    of |= {"from": "GUESS", "has_range": True} | planted
+    of |= {"from": "GUESS", "has_range": True, "type": "INNER", "other": 40 * MB} | planted
     skewed = made_logs.facts(
         query={"fingerprint": fingerprint("hot_key")},
         cluster=CLUSTER, left={**SIDE, "max_bytes": of["skewed"]},
@@ -105,8 +105,10 @@ def decisions(**planted: Any) -> list[dict[str, Any]]:
         right={"size_in_bytes": MB, "tables": ["g"], "estimate_from": of["from"], "join_count": 0},
     )  # fmt: skip
     beside_range = made_logs.facts(
-        join={"is_replan": False, "can_merge": True, "has_condition": of["has_range"]},
-        spark=by_size, right={"size_in_bytes": 5 * MB, "tables": ["prices"]},
+        join={"is_replan": False, "can_merge": True, "has_condition": of["has_range"],
+              "type": of["type"]},
+        spark=by_size, left={"size_in_bytes": of["other"]},
+        right={"size_in_bytes": 5 * MB, "tables": ["prices"]},
     )  # fmt: skip
     planned = made_logs.facts(
         join={"is_replan": False}, left={"size_in_bytes": 5, "tables": ["a"]},
@@ -221,6 +223,20 @@ def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
     queries = [*QUERIES[:8], *chance, *cold]
     log = made_logs.log(spark, queries=queries, stages=stages, decisions=fine)
     assert suggest(log) == []
+
+
+@pytest.mark.parametrize(
+    "planted", [{"has_range": False}, {"type": "LEFT SEMI"}, {"other": 90 * MB}], ids=str
+)
+def test_a_broadcast_that_the_recipe_leaves_alone_is_no_finding(
+    spark: SparkSession, planted: dict[str, Any]
+) -> None:
+    """Rows multiply in no `IN`, and a side that is much larger costs more to sort."""
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    log = made_logs.log(spark, queries=QUERIES, stages=STAGES, decisions=decisions(**planted))
+    kinds = [one.kind for one in suggest(log)]
+    assert "expanding" in kinds
+    assert "range_join" not in kinds
 
 
 def test_the_command(

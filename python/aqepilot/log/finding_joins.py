@@ -16,7 +16,9 @@ _SKEW = 4
 _SKEW_BYTES = 4 << 20
 _WRONG = 4
 _WRONG_BYTES = 16 << 20
+# As the recipe no_broadcast_of_range_joins has it.
 _RANGE_BYTES = 1 << 20
+_RANGE_OTHER = 16
 _FLIPS = 3
 _WAY = "array_join(transform(joins, j -> split_part(j, ' ', 1)), ', ')"
 # As Spark says that a side was too large for the driver.
@@ -68,8 +70,11 @@ def _broadcasts(decisions: DataFrame) -> DataFrame:
         .selectExpr(
             *("log", "execution_id", "join_id", "subject"),
             "f.spark.build_side = 'LEFT' AS is_left",
-            "f.join.can_merge AND f.join.has_condition AS has_range",
+            "f.join.can_merge AND f.join.has_condition "
+            "AND f.join.type IN ('INNER', 'LEFT OUTER', 'RIGHT OUTER') AS has_range",
             "CASE WHEN f.spark.build_side = 'LEFT' THEN f.`left` ELSE f.`right` END AS s",
+            "CASE WHEN f.spark.build_side = 'LEFT' THEN f.`right` ELSE f.`left` END.size_in_bytes "
+            "AS other_bytes",
         )
     )
 
@@ -122,6 +127,7 @@ def range_joins(decisions: DataFrame, stages: DataFrame, queries: DataFrame) -> 
     ranges = (
         _broadcasts(decisions)
         .where(f"has_range AND s.size_in_bytes > {_RANGE_BYTES}")
+        .where(f"other_bytes <= {_RANGE_OTHER} * s.size_in_bytes")
         .groupBy("log", "execution_id")
         .agg(
             _expr(

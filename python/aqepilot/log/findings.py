@@ -31,7 +31,7 @@ _MEASURED = (
 # Of skew_join and join_selection, of partition_coalescing, and of dynamic_join_selection.
 _FACTS = (
     f"`left` struct<{_SIDE}>, `right` struct<{_SIDE}>, "
-    "`join` struct<is_replan: boolean, can_merge: boolean, has_condition: boolean>, "
+    "`join` struct<type: string, is_replan: boolean, can_merge: boolean, has_condition: boolean>, "
     "spark struct<strategy: string, build_side: string, reason: string, num_partitions: int>, "
     "stage struct<has_generate: boolean, has_python_udf: boolean, has_exploding_join: boolean, "
     "is_write: boolean>, cluster struct<default_parallelism: int>, "
