@@ -301,11 +301,11 @@ def _options() -> argparse.Namespace:
         parser.error(f"no size {', '.join(sorted(unknown))}; there are {', '.join(SIZES)}")
     if options.without:
         cases = [case for name, case in CASES.items() if name in (options.only or CASES)]
-        found = dict.fromkeys(name for case in cases for name in recipes.variants(case))
-        unknown = set(options.without) - set(found) | {recipes.PLAIN} & set(options.without)
+        known = dict.fromkeys(name for case in cases for name in recipes.variants(case))
+        known.pop(recipes.PLAIN, None)
+        unknown = set(options.without) - set(known)
         if unknown:
-            there_are = ", ".join(name for name in found if name != recipes.PLAIN)
-            parser.error(f"cannot leave out {', '.join(sorted(unknown))}; there are {there_are}")
+            parser.error(f"cannot leave out {', '.join(sorted(unknown))}; can: {', '.join(known)}")
     if options.queries:
         measured = [name for name in CASES if name in (options.only or CASES)]
         known = dict.fromkeys(query for name in measured for query in CASES[name].queries())

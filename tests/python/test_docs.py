@@ -171,8 +171,9 @@ OTHER_PROGRAMS = {
 
 def is_understood(program, words):
     """Are these options of the program, and words that it knows?"""
-    sources = [OTHER_PROGRAMS[program], *({"bench/cases.py"} if program == "bench" else ())]
-    source = "".join((ROOT / path).read_text("utf-8") for path in sources)
+    source = (ROOT / OTHER_PROGRAMS[program]).read_text("utf-8")
+    if program == "bench":
+        source += (ROOT / "bench/cases.py").read_text("utf-8")
     known = set(re.findall(r"[\"']([\w-]+)[\"']", source))
     return {word for word in words if word.isalpha() or word.startswith("--")} <= known
 

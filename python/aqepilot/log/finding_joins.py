@@ -73,8 +73,7 @@ def _broadcasts(decisions: DataFrame) -> DataFrame:
             "f.join.can_merge AND f.join.has_condition "
             "AND f.join.type IN ('INNER', 'LEFT OUTER', 'RIGHT OUTER') AS has_range",
             "CASE WHEN f.spark.build_side = 'LEFT' THEN f.`left` ELSE f.`right` END AS s",
-            "CASE WHEN f.spark.build_side = 'LEFT' THEN f.`right` ELSE f.`left` END.size_in_bytes "
-            "AS other_bytes",
+            "CASE WHEN f.spark.build_side = 'LEFT' THEN f.`right` ELSE f.`left` END AS other",
         )
     )
 
@@ -127,7 +126,7 @@ def range_joins(decisions: DataFrame, stages: DataFrame, queries: DataFrame) -> 
     ranges = (
         _broadcasts(decisions)
         .where(f"has_range AND s.size_in_bytes > {_RANGE_BYTES}")
-        .where(f"other_bytes <= {_RANGE_OTHER} * s.size_in_bytes")
+        .where(f"other.size_in_bytes / {_RANGE_OTHER} <= s.size_in_bytes")
         .groupBy("log", "execution_id")
         .agg(
             _expr(
