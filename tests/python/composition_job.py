@@ -1,6 +1,7 @@
 """Runs queries beside the rules of `other_extension.scala`; prints what each came to.
 
-spark-submit composition_job.py <JSON: the tables' folder, what to run>
+spark-submit composition_job.py <JSON: the tables' folder, and what to run in each order of the
+extensions, a SparkContext each>
 """
 
 from __future__ import annotations
@@ -48,18 +49,25 @@ def reasons(session: SparkSession, policy: str) -> list[list[str]]:
     return sorted([row.point, row.reason] for row in recorded.collect() if row.policy == policy)
 
 
-def main() -> None:
-    work = json.loads(sys.argv[1])
-    spark = SparkSession.builder.getOrCreate()
-    if not Path(work["folder"]).exists():
-        skewed.write(spark, Path(work["folder"]))
+def run_all(spark: SparkSession, order: str, work: dict[str, Any], folder: Path) -> None:
+    if not folder.exists():
+        skewed.write(spark, folder)
     for case in work["cases"]:
         session = spark.newSession()
-        skewed.register(session, Path(work["folder"]))
+        skewed.register(session, folder)
         skewed.settings(session, {"platform.does": case["does"], **case["settings"]})
         for name, texts in (work["policies"] | case["policies"]).items():
             found = run(session, case["sql"], name, texts)
-            print("RESULT", json.dumps([case["name"], name, found]), flush=True)
+            print("RESULT", json.dumps([order, case["name"], name, found]), flush=True)
+
+
+def main() -> None:
+    given = json.loads(sys.argv[1])
+    for order, work in given["orders"].items():
+        spark = SparkSession.builder.config("spark.sql.extensions", work["extensions"])
+        session = spark.getOrCreate()
+        run_all(session, order, work, Path(given["folder"]))
+        session.stop()
 
 
 if __name__ == "__main__":

@@ -86,6 +86,13 @@ def _spark_context(
     session.stop()
 
 
+def reads_logs(session: SparkSession) -> None:
+    """Settings of a session that reads small logs."""
+    for key, value in ({} if tiers.ALL else plans.INTERPRETED).items():
+        session.conf.set(key, value)
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+
+
 @pytest.fixture
 def new_session(_spark_context: SparkSession) -> Callable[[], SparkSession]:
     """Makes one more session of its own in the same JVM, the extension live in it."""
@@ -93,9 +100,11 @@ def new_session(_spark_context: SparkSession) -> Callable[[], SparkSession]:
 
 
 @pytest.fixture
-def spark(_spark_context: SparkSession) -> Iterator[SparkSession]:
+def spark(_spark_context: SparkSession, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A classic session of this test's own: local[2], the extension live, no policy."""
     session = _spark_context.newSession()
+    if request.node.get_closest_marker("reads_logs"):
+        reads_logs(session)
     # A Column is made by the settings of the active session, which would be an earlier test's.
     session._jvm.org.apache.spark.sql.SparkSession.setActiveSession(session._jsparkSession)
     catalog = session._jsparkSession.sharedState().externalCatalog()
@@ -235,6 +244,8 @@ def spark_submit(tmp_path: Path, spark_jar: Path) -> Submit:
     runs = iter(range(1_000_000))
 
     def run(script: str, *args: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+        if options.get("quick", True):
+            options["conf"] = tiers.JOBS | (options.get("conf") or {})
         return submitting.submit(tmp_path / f"submit-{next(runs)}", script, *args, **options)
 
     return run

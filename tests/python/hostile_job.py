@@ -18,6 +18,8 @@ from typing import Any
 GOOD_SQL = "CASE WHEN NOT side.is_left AND 'SECRET' <> '' THEN 'SHUFFLE_HASH' END"
 QUERY = "SELECT l.k, count(*) AS n, sum(v + w) AS s FROM l JOIN r ON l.k = r.k GROUP BY l.k"
 MARK = "HOSTILE_TEST_MARK"
+# Between two rounds of the session that means well.
+PAUSE_S = 0.5
 
 
 def processes() -> dict[int, str]:
@@ -86,6 +88,7 @@ class Good(threading.Thread):
         aqepilot.use(self.spark, sql, shuffle_partitions=lambda facts: 3)
         self.rounds: list[dict[str, Any]] = []
         self.ends = threading.Event()
+        self.wanted = threading.Event()
 
     def run(self) -> None:
         rows_of(self.spark)
@@ -107,10 +110,14 @@ class Good(threading.Thread):
                 seen["error"] = str(error)[:500]
             seen["until"] = time.monotonic()
             self.rounds.append(seen)
+            # Else half of all the work is its own.
+            self.wanted.wait(PAUSE_S)
+            self.wanted.clear()
 
     def next_round(self) -> None:
         """Waits until one has ended that began after this call."""
         now = time.monotonic()
+        self.wanted.set()
         while not any(r["from"] > now for r in list(self.rounds)):
             if not self.is_alive():
                 raise RuntimeError("the session that means well has ended")
@@ -202,7 +209,7 @@ def main() -> None:
     ):
         gc.collect()
         root._jvm.System.gc()
-        time.sleep(0.2)
+        time.sleep(3)
     left = {pid: what for pid, what in processes().items() if pid not in at_first["processes"]}
     # Threads' names are cut by the kernel.
     threads = [p.read_text().strip() for p in Path(f"/proc/{jvm}/task").glob("*/comm")]

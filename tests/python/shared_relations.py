@@ -1,14 +1,11 @@
 """Queries that use a relation twice, with a projection in between that keeps a column to itself.
 
-Spark 3.5 lets both uses have the same expression ids there. As a script it runs each form under
-some orders or every one that a policy can say, in any Spark, and writes as JSON what differs.
+Spark 3.5 lets both uses have the same expression ids there.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -120,13 +117,10 @@ def use(spark: SparkSession, text: str | None) -> None:
     spark.conf.set(f"spark.aqepilot.policy.orders.{POINT}", text or "NULL")
 
 
-def main(to: str, how_many: str) -> None:
-    from pyspark.sql import SparkSession
-
-    spark = SparkSession.builder.getOrCreate()
+def compared(spark: SparkSession, every: bool = False) -> dict[str, Any]:
+    """Runs each form under some orders or every one: what differed, and the decisions' reasons."""
     write(spark)
     wrong = []
-    every = how_many == "every"
     tried = list(orders(every))
     for i, form in enumerate(FORMS):
         use(spark, None)
@@ -137,10 +131,4 @@ def main(to: str, how_many: str) -> None:
             if found != plain:
                 wrong.append([form, order, str(plain), str(found)])
     made = "SELECT DISTINCT reason FROM aqepilot_decisions()"
-    reasons = [row.reason for row in spark.sql(made).collect()]
-    with open(to, "w", encoding="utf-8") as out:
-        json.dump({"wrong": wrong, "reasons": reasons}, out)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return {"wrong": wrong, "reasons": [row.reason for row in spark.sql(made).collect()]}

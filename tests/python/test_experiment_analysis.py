@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tiers
 from aqepilot.experiment import guards, harm
 from aqepilot.experiment.analysis import Analysis, analyse
 from aqepilot.experiment.runs import Runs, rests_of
@@ -18,6 +19,8 @@ from aqepilot.experiment.telling import interval
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from bench import recurring
+
+pytestmark = tiers.on("4.3")
 
 JOBS, DAYS, PAST = 40, 50, 10
 

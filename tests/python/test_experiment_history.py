@@ -25,7 +25,7 @@ from aqepilot.log import Log, columns
 from aqepilot.report import experiments as reported
 from aqepilot.report.prices import Prices
 
-pytestmark = tiers.on("4.3")
+pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
 AT = datetime(2026, 11, 1, 12, tzinfo=timezone.utc)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

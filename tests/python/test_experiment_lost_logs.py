@@ -24,7 +24,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from bench import million
 
-pytestmark = tiers.on("4.3")
+pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
 AT = 1_750_000_000_000
 HOUR = 3_600_000

@@ -15,12 +15,15 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 import aqepilot.log
+import tiers
 from aqepilot import check
 from aqepilot.cli import main
 from aqepilot.errors import AqePilotError
 from aqepilot.experiment import history, planning
 from aqepilot.experiment.runs import Runs
 from aqepilot.log import Log, columns
+
+pytestmark = tiers.on("4.3")
 
 
 def made(jobs: int, days: int = 30, noise: float = 0.1) -> Runs:

@@ -10,12 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tiers
 from aqepilot.experiment import adjusted, randomized
 from aqepilot.experiment.adjusted import CLIPPED_AT, Units
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from bench import recurring
+
+pytestmark = tiers.on("4.3")
 
 CLIP = math.log(CLIPPED_AT)
 ALARM = math.log(20)

@@ -154,7 +154,7 @@ UNUSABLE = {
 }
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("case", UNUSABLE)
 def test_an_answer_that_cannot_be_applied_leaves_it_to_spark(
     prepared: tuple[SparkSession, Executed], executed: Run, case: str
@@ -203,7 +203,7 @@ LONG = {
 }
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("kind", LONG)
 def test_a_text_of_100_kb_is_decided_with(
     prepared: tuple[SparkSession, Executed], executed: Run, kind: str
@@ -230,7 +230,7 @@ def test_random_text_never_fails_a_query(
     assert {p.name for p in policies.status(spark, "problem")} == {"POLICY_TEXT_INVALID"}
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("when", "kind"),
     [
@@ -256,7 +256,7 @@ def test_a_bad_when_leaves_it_to_spark(
         assert problems == []
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("key", "value", "code"),
     [
@@ -279,7 +279,7 @@ def test_a_wrong_setting_is_a_problem_and_no_failure(
     assert code in {p.name for p in policies.status(spark, "problem")}
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -312,7 +312,7 @@ print("reasons", sorted(policies.reasons(spark)))
 """
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("missing", "reasons"),
     [

@@ -19,7 +19,7 @@ from aqepilot.errors import AqePilotError, PolicyError
 from aqepilot.experiment import Paired, bench, queries
 from test_live_cli import aqepilot_command
 
-pytestmark = tiers.on("4.3")
+pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
 BROADCASTS = {"name": "broadcasts", "join_selection": "'BROADCAST'"}
 JOIN = "SELECT a.n, b.n AS m FROM rows a JOIN rows b ON a.k = b.k"
@@ -29,7 +29,6 @@ JOIN = "SELECT a.n, b.n AS m FROM rows a JOIN rows b ON a.k = b.k"
 def tables(spark: SparkSession) -> SparkSession:
     spark.sql("SELECT id AS n, id % 7 AS k FROM range(50)").createOrReplaceTempView("rows")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
     return spark
 
 

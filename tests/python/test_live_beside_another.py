@@ -65,7 +65,8 @@ def platform_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled.jar(tmp_path_factory.mktemp("platform"), OTHER)
 
 
-@pytest.mark.parametrize("ours_first", [False, True])
+# Both orders, and a rule of each kind: test_live_composition.
+@pytest.mark.parametrize("ours_first", [False, pytest.param(True, marks=tiers.LONG)])
 def test_both_are_live_after_pasting_what_merge_printed(
     platform_jar: Path, spark_submit: Callable[..., Any], tmp_path: Path, ours_first: bool
 ) -> None:

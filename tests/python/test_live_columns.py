@@ -9,7 +9,7 @@ import little
 import tiers
 from aqepilot import PolicyError, column
 
-pytestmark = tiers.QUARTER
+pytestmark = tiers.EIGHTH
 
 POINT = "dynamic_join_selection"
 

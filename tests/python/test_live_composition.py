@@ -95,7 +95,7 @@ SEEN = {
     "hints for a strategy": "ShuffledHashJoin",
     "plans joins": "BuildLeft",
 }
-SETS = ("none", "nothing", "recipes") if tiers.ALL else ("none", "recipes")
+SETS = ("none", "nothing", "recipes") if tiers.ALL else ("recipes",)
 Results = dict[tuple[str, str, str], dict[str, Any]]
 
 
@@ -112,10 +112,9 @@ def results(tmp_path_factory: pytest.TempPathFactory, spark_jar: Path) -> Result
     policies = {"none": {}, "nothing": dict.fromkeys(texts, "NULL"), "recipes": texts}
     policies = {name: policies[name] for name in SETS}
     decided = {"alone": [], "before": [*DECIDED, *EITHER, NESTED], "after": EITHER}
-    found: Results = {}
-    for order, extensions in {"alone": PLATFORM, **ORDERS}.items():
-        work = {
-            "folder": str(folder / "tables"),
+    orders = {
+        order: {
+            "extensions": extensions,
             "cases": [
                 case._asdict()
                 | {"settings": dict(case.settings)}
@@ -124,26 +123,25 @@ def results(tmp_path_factory: pytest.TempPathFactory, spark_jar: Path) -> Result
             ],
             "policies": policies if order != "alone" else {"none": {}},
         }
-        lines = submitting.lines(
-            folder / order,
-            (here / "composition_job.py").read_text("utf-8"),
-            300,
-            conf=plans.METADATA_IN_FULL
-            | plans.INTERPRETED
-            | {
-                "spark.jars": f"{platform},{spark_jar}",
-                "spark.sql.extensions": extensions,
-                "spark.log.level": "WARN",
-            },
-            extension=False,
-            job_words=[json.dumps(work)],
-            env={"PYTHONPATH": os.pathsep.join([str(here), os.getenv("PYTHONPATH", "")])},
-            master="local[1]",
-        )
-        for line in lines:
-            if line.startswith("RESULT "):
-                case, which, result = json.loads(line.removeprefix("RESULT "))
-                found[order, case, which] = result
+        for order, extensions in {"alone": PLATFORM, **ORDERS}.items()
+    }
+    lines = submitting.lines(
+        folder / "job",
+        (here / "composition_job.py").read_text("utf-8"),
+        600,
+        conf=plans.METADATA_IN_FULL
+        | plans.INTERPRETED
+        | {"spark.jars": f"{platform},{spark_jar}", "spark.log.level": "WARN"},
+        extension=False,
+        job_words=[json.dumps({"folder": str(folder / "tables"), "orders": orders})],
+        env={"PYTHONPATH": os.pathsep.join([str(here), os.getenv("PYTHONPATH", "")])},
+        master="local[1]",
+    )
+    found: Results = {}
+    for line in lines:
+        if line.startswith("RESULT "):
+            order, case, which, result = json.loads(line.removeprefix("RESULT "))
+            found[order, case, which] = result
     return found
 
 

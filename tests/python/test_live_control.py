@@ -126,7 +126,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     done = submitting.submit(
         folder / "job",
         JOB,
-        conf=CONF
+        conf=tiers.JOBS
+        | CONF
         | {"spark.aqepilot.control": str(path), "spark.eventLog.dir": (folder / "events").as_uri()},
         job_words=[str(path)],
     )
@@ -299,6 +300,16 @@ def test_a_checksum_that_is_behind_its_file_is_waited_for(tmp_path: Path) -> Non
     later.start()
     assert file.read() == "second"
     later.join()
+
+
+def test_a_lock_that_two_have_created_at_once_is_nobodys(tmp_path: Path) -> None:
+    """What is in it fails its checksum for good, and no writer waits for it."""
+    file = HadoopFile((tmp_path / "control.json").as_uri(), {})
+    assert file._create(".lock", "one" * 10)
+    (tmp_path / "control.json.lock").write_text("two" * 10)
+    file.replace(lambda _: "written")
+    assert file.read() == "written"
+    assert not list(tmp_path.glob("*.lock"))
 
 
 def test_a_scheme_without_an_abstract_file_system_is_written(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from aqepilot.log.costs import costs
 from aqepilot.log.explaining import explain, listed
 from conftest import CommandLine
 
-pytestmark = tiers.on("4.3")
+pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 BEGAN = 1_763_800_000_000
@@ -83,13 +83,11 @@ def log_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log(spark: SparkSession, log_file: Path) -> Log:
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
     return read_log(spark, log_file)
 
 
 @pytest.fixture
 def command(spark: SparkSession, log_file: Path, command_line: CommandLine) -> Command:
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
     return lambda name, *words: command_line(name, "--log", log_file, *words)
 
 

@@ -166,7 +166,7 @@ def test_a_decision_is_executed_or_refused_with_its_reason(
 BROADCASTS = little.SORT_MERGE | {"spark.sql.adaptive.autoBroadcastJoinThreshold": "1MB"}
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("word", "strategy"),
     [
@@ -226,7 +226,7 @@ def test_shuffle_merge_is_not_converted_to_a_shuffled_hash_join(
     assert [d for d in decisions(spark) if d.side == "left"][-1].fate == "adopted"
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("left", "right", "strategy", "loser", "reason"),
     [
@@ -277,7 +277,7 @@ def test_conflicting_answers_follow_the_priority_of_sparks_hints(
     )
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("hint", ["SHUFFLE_HASH(d)", "MERGE(d)", "BROADCAST(d)"])
 def test_the_users_hint_wins(
     little_tables: SparkSession, executed: Run, plain: Any, hint: str

@@ -13,7 +13,7 @@ import submitting
 import tiers
 from aqepilot.experiment.assignment import arm_of, bucket, parse_arms
 
-pytestmark = tiers.on("4.3")
+pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
 NAME = "wider"
 ARMS = "spark:50,wide:50"
@@ -168,7 +168,7 @@ def ran(
         f"{prefix}policy.alike.join_selection": "concat('SHUFFLE_', 'MERGE')",
         f"{prefix}policy.faulty.join_selection": "no_such_column",
     }
-    conf = {
+    conf = tiers.JOBS | {
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": logs.as_uri(),

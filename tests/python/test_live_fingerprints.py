@@ -50,7 +50,7 @@ def test_all_queries_have_the_fingerprints_that_logs_know_them_by(
     assert len(set(found.values())) == len(queries) == {"tpch": 22, "tpcds": 99}[workload]
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 def test_other_literals_and_longer_lists_are_the_same_query(
     spark: SparkSession, workload: str
 ) -> None:

@@ -135,7 +135,7 @@ def test_columns_stay_where_they_are(tables: SparkSession) -> None:
     assert decision(tables).applied
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("score", ["candidate.position", "NULL"])
 def test_sparks_own_order_leaves_the_plan_as_it_is(
     tables: SparkSession, score: str, plain: Callable[..., Any], executed: Callable[..., Executed]

@@ -66,7 +66,7 @@ BETWEEN = {
 }
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("what", BETWEEN)
 def test_what_stands_between_joins_sees_the_rows_that_it_saw(
     relations: SparkSession, what: str
@@ -135,7 +135,7 @@ THROWING = [
 ]
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("condition", THROWING)
 def test_a_condition_that_can_throw_stays_where_spark_has_it(
     failing: SparkSession, condition: str, plain: Callable[..., Any]
@@ -181,7 +181,7 @@ def test_an_order_passes_where_cross_joins_are_forbidden(failing: SparkSession) 
         assert failing.sql(sql).collect() == expected
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     "from_",
     ["a JOIN b ON a.k = b.k JOIN d ON a.k = d.n JOIN c", "a JOIN b ON a.k = b.k JOIN d ON d.m = 1"],
@@ -201,7 +201,7 @@ def test_a_join_without_a_condition_is_refused_as_by_plain_spark(
     assert policies.reasons(failing) == {"CROSS_PRODUCT"}
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("on", "reason"),
     [

@@ -13,21 +13,24 @@ import submitting
 import tiers
 from aqepilot.log import Log, read_log
 from aqepilot.log.replay import replay
-from aqepilot.report import data
+from aqepilot.report import data, decided, skew
 
-pytestmark = tiers.on("3.5")
+pytestmark = [tiers.on("3.5"), tiers.READS_LOGS]
 
 JOB = """
+import json, sys
 import aqepilot
 from pyspark.sql import SparkSession
 
-spark = SparkSession.builder.getOrCreate()
-rows = spark.range(2000).selectExpr("id AS n", "if(id < 1000, 1, id) AS k")
-rows.createOrReplaceTempView("rows")
-spark.sql("SELECT a.n FROM rows a JOIN rows b ON a.k = b.n").count()
-facts = [d.facts for d in aqepilot.decisions(spark) if d.point == "skew_join"]
-print("live", sorted({len(of["left"]["bytes_by_partition_id"]) for of in facts}))
-spark.stop()
+for value, folder in json.loads(sys.argv[1]).items():
+    builder = SparkSession.builder.config("spark.aqepilot.log.facts", value)
+    spark = builder.config("spark.eventLog.dir", folder).getOrCreate()
+    rows = spark.range(2000).selectExpr("id AS n", "if(id < 1000, 1, id) AS k")
+    rows.createOrReplaceTempView("rows")
+    spark.sql("SELECT a.n FROM rows a JOIN rows b ON a.k = b.n").count()
+    facts = [d.facts for d in aqepilot.decisions(spark) if d.point == "skew_join"]
+    print("live", sorted({len(of["left"]["bytes_by_partition_id"]) for of in facts}))
+    spark.stop()
 """
 OF_SIZES = "named_struct('left_splits', transform(left.bytes_by_partition_id, b -> 2))"
 OF_FIGURES = "named_struct('skew_factor', double(left.num_partitions))"
@@ -37,33 +40,31 @@ OF_FIGURES = "named_struct('skew_factor', double(left.num_partitions))"
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log for each value, in a folder of its name."""
     folder = tmp_path_factory.mktemp("log-facts")
-    for value in ("full", "summary", "none"):
-        events = folder / value
-        events.mkdir()
-        run = submitting.submit(
-            folder / f"job-{value}",
-            JOB,
-            [],
-            conf={
-                "spark.aqepilot.policies": "p",
-                "spark.aqepilot.policy.p.skew_join": OF_FIGURES,
-                "spark.aqepilot.log.facts": value,
-                "spark.aqepilot.ask.deadline": "20s",
-                "spark.sql.autoBroadcastJoinThreshold": "-1",
-                "spark.sql.shuffle.partitions": "100",
-                "spark.eventLog.enabled": "true",
-                "spark.eventLog.dir": events.as_uri(),
-                "spark.eventLog.compress": "false",
-            },
-        )
-        assert run.returncode == 0, run.stderr[-5000:]
-        assert "live [100]" in run.stdout, run.stdout
+    events = {value: folder / value for value in ("full", "summary", "none")}
+    for own in events.values():
+        own.mkdir()
+    run = submitting.submit(
+        folder / "job",
+        JOB,
+        conf=tiers.JOBS
+        | {
+            "spark.aqepilot.policies": "p",
+            "spark.aqepilot.policy.p.skew_join": OF_FIGURES,
+            "spark.aqepilot.ask.deadline": "20s",
+            "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.shuffle.partitions": "100",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+        },
+        job_words=[json.dumps({value: own.as_uri() for value, own in events.items()})],
+    )
+    assert run.returncode == 0, run.stderr[-5000:]
+    assert run.stdout.splitlines() == ["live [100]"] * 3
     return folder
 
 
 @pytest.fixture
 def read(spark: SparkSession, logs: Path) -> Callable[[str], Log]:
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
     return lambda value: read_log(spark, logs / value)
 
 
@@ -106,9 +107,10 @@ def test_without_facts_nothing_is_known(read: Callable[[str], Log]) -> None:
 
 @pytest.mark.parametrize(("value", "lengths"), [("full", {100}), ("summary", {0})])
 def test_a_report_has_the_figures_of_shuffles_whose_partitions_it_does_not_know(
-    spark: SparkSession, read: Callable[[str], Log], value: str, lengths: set[int]
+    read: Callable[[str], Log], value: str, lengths: set[int]
 ) -> None:
-    shuffles = data.gather(spark, read(value), 10).shuffles
+    log = read(value)
+    shuffles = skew.shuffles(decided.of(log.decisions), data._queries(log.queries))
     assert {len(shuffle.bytes_by_partition_id) for shuffle in shuffles} == lengths
     assert all(shuffle.max_bytes > 2 * shuffle.median_bytes for shuffle in shuffles)
 

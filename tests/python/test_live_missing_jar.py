@@ -43,7 +43,7 @@ def test_a_jar_missing_on_the_drivers_disk_leaves_plain_spark(
     assert "Cannot use io.aqepilot.AqePilotExtension" in done.stderr
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("uri", ["viewfs://test/jars/missing.jar", "local:///missing.jar"])
 def test_a_missing_jar_that_spark_fetches_unseen_fails_the_job(
     spark_submit: Submit, uri: str

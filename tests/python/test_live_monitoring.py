@@ -14,7 +14,7 @@ import submitting
 import tiers
 from aqepilot import control
 
-pytestmark = tiers.on("4.3")
+pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
 MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
 PREFIX = "metrics_spark_driver_aqepilot_"

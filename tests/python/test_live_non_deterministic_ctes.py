@@ -117,7 +117,7 @@ def test_a_frame_used_again_has_the_same_rows(tables: SparkSession, body: str, p
     assert "APPLIED" not in reasons
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("strategy", ["BROADCAST", "SHUFFLE_HASH", "SHUFFLE_REPLICATE_NL"])
 def test_what_joins_two_uses_of_a_frame_is_left_to_spark(
     tables: SparkSession, strategy: str

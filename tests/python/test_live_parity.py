@@ -39,7 +39,7 @@ CASE WHEN other.is_plain_stage AND NOT other.is_finished
   AND side.size_in_bytes > conf.adaptive_auto_broadcast_join_threshold
 THEN 'SHUFFLE_MERGE' END
 """
-NUMBERS = tiers.share(range(1, 23), of=6)
+NUMBERS = tiers.share(range(1, 23), of=11)
 FOUR_THREE = pyspark.__version__ >= "4.3"
 
 

@@ -221,7 +221,7 @@ def test_a_skewed_joins_splits_stay(
         ]
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("answer", ["'target_bytes', 30000", "'keep', true"])
 def test_a_skewed_join_with_empty_partitions_is_read_anew(
     little_tables: SparkSession, plain: Any, answer: str
@@ -290,7 +290,7 @@ def test_groups_of_a_union_are_decided_each_by_itself(
     assert dense.tasks >= 13 > dense_before.tasks
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("planned", ["true", "false"], ids=["planned", "not planned"])
 def test_a_rebalance_writes_files_of_the_target_size(
     little_tables: SparkSession, plain: Any, tmp_path: Any, planned: str
@@ -315,7 +315,7 @@ def test_a_rebalance_writes_files_of_the_target_size(
     assert [d.final_strategy for d in reads.decisions(spark)] == ["1 task, coalesced from 24"]
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     "text", ["'target_bytes', 100000000, 'min_partitions', 1", "'local_read', true"]
 )

@@ -16,7 +16,7 @@ import tiers
 from aqepilot import recipes
 from reads import POINT
 
-pytestmark = tiers.QUARTER
+pytestmark = tiers.EIGHTH
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "12",

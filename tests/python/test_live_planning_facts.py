@@ -92,7 +92,7 @@ def facts(spark: SparkSession, right: str) -> list[dict[str, Any]]:
     return [f for f in found if f["join"]["id"] == top["join"]["id"]]
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("name", SIDES)
 def test_what_is_known_of_a_side(tables: SparkSession, name: str) -> None:
     sql, expected = SIDES[name]

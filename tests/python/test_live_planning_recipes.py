@@ -154,7 +154,7 @@ def test_most_selective_first_begins_with_facts_and_joins_the_filtered_table_nex
     assert (made.reason, made.answer, made.fate) == ("APPLIED", "[1,3,2,0]", "adopted")
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("loose", ["v <> fc", "((v = 7 AND fc = 1) OR (v = 8 AND fc = 2))"])
 def test_most_selective_first_joins_last_what_no_equality_joins(
     star: SparkSession, executed: Callable[..., Executed], loose: str

@@ -21,7 +21,7 @@ import tiers
 from aqepilot.errors import AqePilotError
 from aqepilot.log import Log, files, of_files, read_log, slots
 
-pytestmark = tiers.on("3.5")
+pytestmark = [tiers.on("3.5"), tiers.READS_LOGS]
 
 FRAMES = ("applications", "decisions", "queries", "stages", "policies", "experiments")
 PACKAGE = {"PYTHONPATH": str(Path(aqepilot.__file__).parent.parent)}
@@ -46,6 +46,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         folder / "job",
         event_logs.JOB,
         conf={
+            **tiers.JOBS,
             **event_logs.SETTINGS,
             **policies.conf("'SHUFFLE_HASH'", "loads"),
             "spark.eventLog.dir": events.as_uri(),

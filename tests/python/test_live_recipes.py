@@ -97,7 +97,7 @@ def facts_schema():
     return ", ".join(f"`{name}`: struct<{', '.join(f)}>" for name, f in groups.items())
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("name", "minor", "rule"),
     [

@@ -39,7 +39,7 @@ def adopted(decisions: list[aqepilot.Decision]) -> set[str]:
     return {re.sub("coalesced from [0-9]+", "coalesced", strategy) for strategy in ran}
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("point", each_point.POINTS)
 def test_redaction_of_texts_changes_no_fate(skewed_tables: SparkSession, point: str) -> None:
     spark = skewed_tables

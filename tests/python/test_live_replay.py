@@ -23,7 +23,7 @@ from aqepilot.log.replay import replay, texts_in_force
 from aqepilot.policies import Policy
 from conftest import CommandLine
 
-pytestmark = tiers.on("4.3")
+pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
 HERE = str(Path(__file__).parent)
 WHEN = "query.app_name LIKE 'job%'"
@@ -76,6 +76,7 @@ def written_log(folder: Path, workload: str, timeout_s: float, *numbers: int) ->
         JOB,
         ["--py-files", str(folder / "functions.py")],
         conf={
+            **tiers.JOBS,
             **conf,
             f"{prefix}sql.when": WHEN,
             f"{prefix}py.when": NOT_WIDE,
@@ -98,7 +99,6 @@ def written_log(folder: Path, workload: str, timeout_s: float, *numbers: int) ->
 
 @pytest.fixture
 def log(spark: SparkSession, log_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Log:
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
     monkeypatch.syspath_prepend(str(log_folder.parent))
     return read_log(spark, log_folder)
 
@@ -121,7 +121,6 @@ def test_the_policies_in_force_give_every_recorded_decision(log: Log) -> None:
 def test_the_policies_in_force_give_every_recorded_decision_of_tpcds(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
     events = written_log(tmp_path, "tpcds", timeout_s=3000)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert_no_difference(read_log(spark, events))
@@ -343,7 +342,6 @@ def test_what_was_in_force_is_in_the_log(log: Log) -> None:
 def test_the_command(
     spark: SparkSession, log_folder: Path, tmp_path: Path, command_line: CommandLine
 ) -> None:
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
     (log,) = (f for f in log_folder.rglob("*") if f.is_file() and f.stat().st_size > 100_000)
     lines = log.read_text().splitlines()
     ends = [n for n, line in enumerate(lines) if "QueryClosed" in line[:60]]

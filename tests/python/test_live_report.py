@@ -18,9 +18,9 @@ from aqepilot.log import read_log
 from aqepilot.log.tables import collect
 from aqepilot.report import data, report
 from aqepilot.report.values import Data
-from conftest import CommandLine
+from conftest import CommandLine, reads_logs
 
-pytestmark = tiers.on("4.3")
+pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
 EVIL = "sales <script>alert(1)</script>"
 JOB = f"""
@@ -68,7 +68,7 @@ def log_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
     }
-    run = submitting.submit(folder / "job", JOB, conf=texts | conf)
+    run = submitting.submit(folder / "job", JOB, conf=tiers.JOBS | texts | conf)
     assert run.returncode == 0, run.stderr[-3000:]
     return folder / "events"
 
@@ -82,7 +82,7 @@ def events(log_folder: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def found(_spark_context: SparkSession, log_folder: Path) -> Data:
     session = _spark_context.newSession()
-    session.conf.set("spark.sql.shuffle.partitions", "2")
+    reads_logs(session)
     return data.gather(session, read_log(session, log_folder), 200)
 
 
@@ -208,7 +208,6 @@ def test_joins_are_those_of_the_final_plans(
 def test_logs_without_aqepilot_and_lost_lines(
     spark: SparkSession, tmp_path: Path, events: list[dict[str, Any]]
 ) -> None:
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
     plain = [
         json.dumps(e, separators=(",", ":"))
         for e in events
@@ -230,7 +229,6 @@ def test_logs_without_aqepilot_and_lost_lines(
 def test_the_command(
     spark: SparkSession, log_folder: Path, tmp_path: Path, command_line: CommandLine
 ) -> None:
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
 
     def ran(log: Path, *more: str) -> Result:
         return command_line("report", "--log", log, "-o", tmp_path / "r.html", *more)

@@ -56,7 +56,7 @@ class Small:
         return [join.strategy.split()[0] for join in plans.joins(self.frame)]
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("query", SHAPES["hot_key"].queries)
 def test_a_hot_key_is_split(spark: SparkSession, tmp_path: Path, query: str) -> None:
     small = Small(spark, tmp_path, "hot_key", 0.3)
@@ -65,7 +65,7 @@ def test_a_hot_key_is_split(spark: SparkSession, tmp_path: Path, query: str) -> 
     assert parts == 4  # twice as many as slots
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("name", "query", "size"),
     [("explode", "500 rows of each", 0.04), ("python_rows", "a look-up for each row", 0.1)],
@@ -98,7 +98,7 @@ def test_short_queries_have_partitions_for_their_bytes(spark: SparkSession, tmp_
     assert small.decided("a million groups") == {("right_sized_shuffles", "adopted")}
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("query", "days"), [("2000 small tasks", 10), ("a skewed day", 4), ("without partitions", 0)]
 )
@@ -123,7 +123,7 @@ def test_a_write_has_a_file_for_each_partition(
     assert many >= 4 * days
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("name", "query", "size"),
     [

@@ -114,7 +114,7 @@ def test_as_many_tasks_run(little_tables: SparkSession) -> None:
     assert {row.p for row in where.select("p").collect()} == set(range(6))
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     "text",
     ["NULL", "shuffles.num_partitions", recipes.get("initial_partition_num").points[POINT]],
@@ -133,7 +133,7 @@ def test_sparks_own_number_gives_sparks_own_plan(
     assert {d.reason for d in decisions(spark)} == {reason[0]}
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("text", "reason"),
     [("0", "OUT_OF_RANGE"), ("-3", "OUT_OF_RANGE"), ("1000000", "GUARD_PARTITIONS")],
@@ -156,7 +156,7 @@ def test_shadow_changes_nothing(little_tables: SparkSession, executed: Run, plai
     assert {(d.reason, d.fate) for d in decisions(spark)} == {("SHADOW", None)}
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     "sql",
     [

@@ -16,7 +16,7 @@ from plans import Executed
 from rows import assert_same_rows
 from skewed import MAPPERS, PARTITIONS, enforce, last, struct
 
-pytestmark = tiers.QUARTER
+pytestmark = tiers.EIGHTH
 
 Run = Callable[[DataFrame], Executed]
 

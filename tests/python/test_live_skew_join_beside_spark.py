@@ -17,7 +17,7 @@ from plans import Executed
 from rows import assert_same_rows
 from skewed import enforce, last, struct
 
-pytestmark = tiers.QUARTER
+pytestmark = tiers.EIGHTH
 
 Run = Callable[[DataFrame], Executed]
 

@@ -14,9 +14,9 @@ import tiers
 from aqepilot.log import Log
 from aqepilot.log.suggestions import KINDS, Suggestion, sentences, suggest
 from aqepilot.policies import Policy
-from conftest import CommandLine
+from conftest import CommandLine, reads_logs
 
-pytestmark = tiers.on("4.3")
+pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
 MB = 1 << 20
 
@@ -133,7 +133,7 @@ def decisions(**planted: Any) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def log(_spark_context: SparkSession) -> Log:
     session = _spark_context.newSession()
-    session.conf.set("spark.sql.shuffle.partitions", "2")
+    reads_logs(session)
     return made_logs.log(session, queries=QUERIES, stages=STAGES, decisions=decisions())
 
 
@@ -193,7 +193,6 @@ def test_policies_are_replayed_where_the_log_has_facts(found: list[Suggestion]) 
 
 def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
     """Large figures alone are no finding: each kind needs its cause, and enough at stake."""
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
     stages = [
         # Its cores waited, and no join of it is uneven.
         stage(1, waiting_ms=70_000),
@@ -225,18 +224,22 @@ def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
     assert suggest(log) == []
 
 
-@pytest.mark.parametrize(
-    "planted", [{"has_range": False}, {"type": "LEFT SEMI"}, {"other": 90 * MB}], ids=str
-)
-def test_a_broadcast_that_the_recipe_leaves_alone_is_no_finding(
-    spark: SparkSession, planted: dict[str, Any]
-) -> None:
+def test_a_broadcast_that_the_recipe_leaves_alone_is_no_finding(spark: SparkSession) -> None:
     """Rows multiply in no `IN`, and a side that is much larger costs more to sort."""
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
-    log = made_logs.log(spark, queries=QUERIES, stages=STAGES, decisions=decisions(**planted))
-    kinds = [one.kind for one in suggest(log)]
-    assert "expanding" in kinds
-    assert "range_join" not in kinds
+    planted = {
+        "found": {},
+        "no condition": {"has_range": False},
+        "IN": {"type": "LEFT SEMI"},
+        "much larger": {"other": 90 * MB},
+    }
+    queries, stages, made = [], [], []
+    for number, (kind, of) in enumerate(planted.items()):
+        alike = {"execution_id": number, "fingerprint": fingerprint(kind), "description": kind}
+        queries.append(QUERIES[7] | alike)
+        stages.append(STAGES[-1] | {"execution_id": number, "stage_id": number})
+        made += [one | alike for one in decisions(**of) if one["execution_id"] == 8]
+    log = made_logs.log(spark, queries=queries, stages=stages, decisions=made)
+    assert [(one.kind, one.description) for one in suggest(log)] == [("range_join", "found")]
 
 
 def test_the_command(

@@ -17,7 +17,7 @@ import tiers
 from rows import assert_same_rows
 from skewed import PARTITIONS, struct
 
-pytestmark = tiers.QUARTER
+pytestmark = tiers.EIGHTH
 
 JOINED = "SELECT l.k, l.v, r.n FROM l JOIN r ON l.k = r.k"
 LEFT_JOINED = "SELECT l.k, l.v, r.n FROM l LEFT JOIN r ON l.k = r.k"

@@ -79,7 +79,7 @@ VALUES = {
 }
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("values", VALUES)
 def test_each_row_is_in_its_directory(table: SparkSession, tmp_path: Path, values: str) -> None:
     columns, strategy = VALUES[values]

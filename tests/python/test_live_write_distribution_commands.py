@@ -49,7 +49,7 @@ WRITES: dict[str, Write] = {
 }
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("way", WRITES)
 @pytest.mark.parametrize("planned", ["true", "false"])
 def test_each_way_to_write_is_asked_once(

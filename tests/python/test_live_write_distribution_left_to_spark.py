@@ -101,7 +101,7 @@ LEFT: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
 }
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("query", LEFT)
 def test_what_the_author_said_and_what_may_differ_is_left_to_spark(
     table: SparkSession, tmp_path: Path, query: str
@@ -163,7 +163,7 @@ AMBIGUOUS = {
 }
 
 
-@tiers.QUARTER
+@tiers.EIGHTH
 @pytest.mark.parametrize("values", AMBIGUOUS)
 def test_values_that_fail_in_one_task_do_not_meet(
     table: SparkSession, tmp_path: Path, values: str

@@ -21,14 +21,16 @@ import plans
 T = TypeVar("T")
 ALL = os.environ.get("TEST_ALL") == "1"
 MINOR = "3.5" if pyspark.__version__ < "4" else "4.3"
-# Spark compiles what it runs on one of them only, but for jobs under spark-submit.
+# Spark compiles what it runs on one of them only, there not in files of the mark below, and in the
+# smoke tests.
 CODE = {} if ALL or MINOR == "4.3" else plans.INTERPRETED
+JOBS = {} if ALL else plans.INTERPRETED
 
 
-def share(cases: Iterable[T], of: int = 4) -> list[T]:
-    """Returns a random quarter of the cases, 3.5's or 4.3's, the same each time; for all, all.
+def share(cases: Iterable[T], of: int = 8) -> list[T]:
+    """Returns a random eighth of the cases, 3.5's or 4.3's, the same each time; for all, all.
 
-    Where there are few, each Spark has one of its own. ``of`` makes it another part than a quarter.
+    Where there are few, each Spark has one of its own. ``of`` makes it another part than an eighth.
     """
     found = list(cases)
     shuffled = random.Random(len(found)).sample(range(len(found)), len(found))
@@ -36,16 +38,18 @@ def share(cases: Iterable[T], of: int = 4) -> list[T]:
 
 
 # Of a test with this mark, or of each test in a file, `make test` runs `share` of the cases.
-QUARTER = pytest.mark.quarter
+EIGHTH = pytest.mark.eighth
+# Of a file whose queries are about logs, many times wider than those that policies decide on.
+READS_LOGS = pytest.mark.reads_logs
 # A test or a case that takes a minute or more, beside others that show much of the same.
 LONG = pytest.mark.skipif(not ALL, reason="takes long: runs with TEST_ALL=1")
 
 
 def select(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Returns the tests to run: of those marked `QUARTER`, as many cases as `share` gives."""
+    """Returns the tests to run: of those marked `EIGHTH`, as many cases as `share` gives."""
     cases: dict[object, list[int]] = {}
     for place, item in enumerate(items):
-        if item.get_closest_marker("quarter"):
+        if item.get_closest_marker("eighth"):
             cases.setdefault(getattr(item, "function", item), []).append(place)
     left_out = {
         place

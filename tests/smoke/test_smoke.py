@@ -15,16 +15,14 @@ import pytest
 from aqepilot import catalog, conf, jars
 from aqepilot.policies import Policy
 
+# With the policies, then without the extension: one JVM, as its start takes longest.
 JOB = """
-import json, re, sys
+import json, sys
 from pyspark.sql import SparkSession
 
-spark = SparkSession.builder.getOrCreate()
-spark.range(0, 5000, 1, 4).selectExpr("id % 1000 AS k", "id AS v").write.parquet("left")
-spark.range(1000).selectExpr("id AS k", "id * 2 AS w").write.parquet("right")
-spark.range(500).selectExpr("id AS k", "id * 3 AS u").write.parquet("third")
-for name in ("left", "right", "third"):
-    spark.read.parquet(name).createOrReplaceTempView(name + "_side")
+every, tests, tries_all = json.loads(sys.argv[1])
+sys.path.append(tests)
+import shared_relations
 
 def run(kind, further=""):
     joined = f"left_side l {kind} JOIN right_side r ON l.k = r.k"
@@ -46,25 +44,47 @@ def decided():
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     return [row.asDict() for row in spark.sql(query).collect()]
 
+def views():
+    for name in ("left", "right", "third"):
+        spark.read.parquet(name).createOrReplaceTempView(name + "_side")
+
+def runs_of_every(folder):
+    third = run("INNER", "JOIN third_side t ON l.k = t.k")
+    return [run("INNER"), run("LEFT"), third, written(folder)]
+
+spark = SparkSession.builder.getOrCreate()
+spark.range(0, 5000, 1, 4).selectExpr("id % 1000 AS k", "id AS v").write.parquet("left")
+spark.range(1000).selectExpr("id AS k", "id * 2 AS w").write.parquet("right")
+spark.range(500).selectExpr("id AS k", "id * 3 AS u").write.parquet("third")
+views()
 found = {"version": spark.version, "runs": [run("INNER"), run("LEFT")]}
-every = json.loads(sys.argv[1])
-if every:
-    found["decisions"] = decided()
-    status = spark.sql("SELECT kind, name, value FROM aqepilot_status()").collect()
-    found["status"] = [list(row) for row in status]
-    spark.conf.set("spark.aqepilot.policies", "every")
-    for point, text in every.items():
-        spark.conf.set("spark.aqepilot.policy.every." + point, text)
-found["every"] = [run("INNER"), run("LEFT"), run("INNER", "JOIN third_side t ON l.k = t.k")]
-found["every"].append(written("written"))
-if every:
-    found["decisions of every"] = decided()[len(found["decisions"]):]
-    spark.conf.set("spark.aqepilot.policy.function.dynamic_join_selection", "python:hashing:choose")
-    spark.conf.set("spark.aqepilot.policies", "function")
-    found["by function"] = run("INNER")
-    found["decisions of function"] = [d for d in decided() if d["policy"] == "function"]
+found["decisions"] = decided()
+status = spark.sql("SELECT kind, name, value FROM aqepilot_status()").collect()
+found["status"] = [list(row) for row in status]
+spark.conf.set("spark.aqepilot.policies", "every")
+for point, text in every.items():
+    spark.conf.set("spark.aqepilot.policy.every." + point, text)
+found["every"] = runs_of_every("written")
+found["decisions of every"] = decided()[len(found["decisions"]):]
+spark.conf.set("spark.aqepilot.policy.function.dynamic_join_selection", "python:hashing:choose")
+spark.conf.set("spark.aqepilot.policies", "function")
+found["by function"] = run("INNER")
+found["decisions of function"] = [d for d in decided() if d["policy"] == "function"]
+relations = spark.newSession()
+relations.conf.set("spark.sql.shuffle.partitions", "1")
+relations.conf.set("spark.sql.codegen.wholeStage", "false")
+found["relations"] = shared_relations.compared(relations, tries_all)
+spark.stop()
+
+spark = SparkSession.builder.config("spark.sql.extensions", "").getOrCreate()
+views()
+plain = {"runs": [run("INNER"), run("LEFT")], "every": runs_of_every("written by plain Spark")}
+try:
+    spark.sql("SELECT * FROM aqepilot_status()")
+except Exception as error:
+    plain["has no function of ours"] = "aqepilot_status" in str(error)
 with open("found.json", "w") as out:
-    json.dump(found, out)
+    json.dump([plain, found], out)
 """
 HASH_THE_RIGHT = Policy(
     name="smoke", dynamic_join_selection="CASE WHEN NOT side.is_left THEN 'SHUFFLE_HASH' END"
@@ -88,31 +108,13 @@ def test_a_jar_of_another_spark_or_scala_is_never_said_to_fit() -> None:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
-    """The job's findings as plain Spark and with the policy; both run at once."""
-    ours = conf.settings([HASH_THE_RIGHT], str(jars.find(pyspark.__version__)))
-    ours |= {
-        "spark.aqepilot.strict": "true",
-        "spark.aqepilot.python.allow_session": "true",
-        "spark.aqepilot.ask.deadline": "20s",
-    }
-    folders = [tmp_path_factory.mktemp("plain"), tmp_path_factory.mktemp("policy")]
-    jobs = [
-        _submit(folders[0], {}, "{}"),
-        _submit(folders[1], ours, json.dumps(EVERY)),
-    ]
-    outputs = [job.communicate(timeout=180)[0] for job in jobs]
-    for job, output in zip(jobs, outputs, strict=True):
-        assert job.returncode == 0, output[-5000:]
-    plain, decided = (json.loads((folder / "found.json").read_text()) for folder in folders)
-    return plain, decided
+    """The job's findings as plain Spark and with the policy.
 
-
-def _submit(
-    folder: Path, settings: dict[str, str], *job_words: str, job: str = JOB
-) -> subprocess.Popen[str]:
-    (folder / "job.py").write_text(job, encoding="utf-8")
+    TEST_ALL=1 in the environment tries every order of relations that are used twice.
+    """
+    folder = tmp_path_factory.mktemp("smoke")
+    (folder / "job.py").write_text(JOB, encoding="utf-8")
     (folder / "hashing.py").write_text(HASHING, encoding="utf-8")
-    home = Path(pyspark.__file__).parent
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
@@ -123,42 +125,43 @@ def _submit(
         "spark.sql.files.openCostInBytes": "64KB",
         # Else half of the time goes into compiling what runs a few times.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        **settings,
+        **conf.settings([HASH_THE_RIGHT], str(jars.find(pyspark.__version__))),
+        "spark.aqepilot.strict": "true",
+        "spark.aqepilot.python.allow_session": "true",
+        "spark.aqepilot.ask.deadline": "20s",
     }
     words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-    command = [str(home / "bin" / "spark-submit"), "--master", "local[1]"]
-    command += ["--driver-memory", "700m", *words, "job.py", *job_words]
-    environment = os.environ | {
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-    }
-    return subprocess.Popen(
-        command,
+    home = Path(pyspark.__file__).parent
+    tests = str(Path(__file__).parents[1] / "python")
+    job_words = [json.dumps([EVERY, tests, os.environ.get("TEST_ALL") == "1"])]
+    job = subprocess.run(
+        [
+            *(str(home / "bin" / "spark-submit"), "--master", "local[1]"),
+            *("--driver-memory", "700m", *words, "job.py", *job_words),
+        ],
         cwd=folder,
-        env=environment,
+        env=os.environ
+        | {
+            "SPARK_HOME": str(home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        timeout=1900,
+        check=False,
     )
+    assert job.returncode == 0, job.stdout[-5000:]
+    plain, decided = json.loads((folder / "found.json").read_text())
+    assert plain["has no function of ours"]
+    return plain, decided
 
 
 @pytest.mark.timeout(2000)
-def test_a_relation_used_twice_gives_its_rows_at_every_order(tmp_path: Path) -> None:
-    """TEST_ALL=1 in the environment tries every order."""
-    words = ["every" if os.environ.get("TEST_ALL") == "1" else "some"]
-    settings = conf.settings([], str(jars.find(pyspark.__version__)))
-    settings |= {
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.log.level": "ERROR",
-    }
-    script = Path(__file__).parents[1] / "python" / "shared_relations.py"
-    job = _submit(tmp_path, settings, "found.json", *words, job=script.read_text("utf-8"))
-    output = job.communicate(timeout=1800)[0]
-    assert job.returncode == 0, output[-5000:]
-    found = json.loads((tmp_path / "found.json").read_text())
+def test_a_relation_used_twice_gives_its_rows_at_every_order(runs: tuple[dict, dict]) -> None:
+    found = runs[1]["relations"]
     assert found["wrong"] == []
     assert "APPLIED" in found["reasons"]
 

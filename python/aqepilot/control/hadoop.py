@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from aqepilot.control.locked import LockedFile
+from aqepilot.control.locked import LOCK, LockedFile
 from aqepilot.control.store import failed
 from aqepilot.errors import AqePilotError, Problem
 
@@ -54,6 +54,11 @@ class HadoopFile(LockedFile):
                     if not _is(error, "ChecksumException"):
                         raise
                 time.sleep(0.05)
+            if suffix == LOCK:
+                # Two created it at once, which a file system of one machine lets them: neither has
+                # it, and what one of them put there fails the other's checksum for good.
+                self._fs.delete(self._beside(suffix), False)
+                return None
             return self._read(suffix)
 
     def _read(self, suffix: str) -> str | None:

@@ -12,7 +12,7 @@ from aqepilot.control import store
 from aqepilot.control.store import ReplacedMeanwhileError, Store
 from aqepilot.errors import AqePilotError
 
-_LOCK = ".lock"
+LOCK = ".lock"
 _STALE_LOCK_S = 60.0
 
 
@@ -71,7 +71,7 @@ class LockedFile(Store):
             before = self._text("")
 
             def check() -> None:
-                if self._text(_LOCK) != own or self._text("") != before:
+                if self._text(LOCK) != own or self._text("") != before:
                     raise ReplacedMeanwhileError
 
             self._put(change(before), check)
@@ -83,7 +83,7 @@ class LockedFile(Store):
         end = time.monotonic() + store.LOCK_TRIES_S
         while not self._is_taken(own):
             if time.monotonic() > end:
-                raise store.is_held_by_another(_LOCK)
+                raise store.is_held_by_another(LOCK)
             if not self._is_cleared():
                 time.sleep(0.2)
         try:
@@ -91,25 +91,25 @@ class LockedFile(Store):
         finally:
             # Where that fails the file may have been written: the lock counts as left behind soon.
             with suppress(AqePilotError):
-                if self._text(_LOCK) == own:
-                    self._delete(_LOCK)
+                if self._text(LOCK) == own:
+                    self._delete(LOCK)
 
     def _is_taken(self, own: str) -> bool:
-        if not self._create(_LOCK, own):
+        if not self._create(LOCK, own):
             return False
         time.sleep(self.created_after_s)
-        return self._text(_LOCK) == own
+        return self._text(LOCK) == own
 
     def _is_cleared(self) -> bool:
         """Deletes a lock that its writer has left behind; says whether it did."""
-        whose, now = self._text(_LOCK), f".{uuid4().hex}"
+        whose, now = self._text(LOCK), f".{uuid4().hex}"
         self._create(now, "")
         try:
-            times = [self._modified_s(now), self._modified_s(_LOCK)]
+            times = [self._modified_s(now), self._modified_s(LOCK)]
         finally:
             self._delete(now)
         if times[0] is None or times[1] is None or times[0] - times[1] <= _STALE_LOCK_S:
             return False
-        if self._text(_LOCK) == whose:
-            self._delete(_LOCK)
+        if self._text(LOCK) == whose:
+            self._delete(LOCK)
         return True

@@ -41,12 +41,8 @@ def read(spark: SparkSession, of: Sequence[LogFile], schemas: dict[str, str]) ->
         json(functions.col("value"), f"Event string, {schema}").alias("e"),
     )
     whole = parsed.where(f"e.{_CORRUPT} IS NULL AND e.Event IS NOT NULL")
-    return whole.select(
-        "log",
-        "place",
-        functions.col("e.Event").alias("event"),
-        *(functions.col(f"e.`{name}`").alias(name) for name in fields),
-    )
+    own = (f"e.`{name}` AS `{name}`" for name in fields)
+    return whole.selectExpr("log", "place", "e.Event AS event", *own)
 
 
 def json(value: Column, schema: str) -> Column:
@@ -59,14 +55,12 @@ def json(value: Column, schema: str) -> Column:
 
 def shaped(frame: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
     """Selects what is documented, in its order and with its types."""
-    from pyspark.sql import functions
-
-    return frame.select(*(functions.col(f"`{c.name}`").cast(c.type).alias(c.name) for c in columns))
+    return frame.selectExpr(*(f"CAST(`{c.name}` AS {c.type}) AS `{c.name}`" for c in columns))
 
 
 def aggregated(groups: GroupedData, figures: Mapping[str, str]) -> DataFrame:
     """Aggregates by expressions in SQL, each under its name."""
-    return groups.agg(*(expr(text).alias(name) for name, text in figures.items()))
+    return groups.agg(*(expr(f"{text} AS `{name}`") for name, text in figures.items()))
 
 
 def expr(text: str) -> Column:
