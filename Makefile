@@ -29,7 +29,7 @@ TOOLS := .envs/tools/bin
 UV    := $(TOOLS)/uv
 JAVA  := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 # For minutes of work, what a second compiler takes is not won back: 188 instead of 318 seconds of CPU time for all jars.
-SBT   := $(JAVA) -XX:TieredStopAtLevel=1 -XX:+UseParallelGC @.jvmopts -Dsbt.supershell=false -Dsbt.color=false -jar .envs/tools/sbt-launch.jar
+SBT   := $(JAVA) -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseParallelGC @.jvmopts -Dsbt.supershell=false -Dsbt.color=false -jar .envs/tools/sbt-launch.jar
 SBT_VERSION := $(shell sed -n 's/^sbt.version=//p' project/build.properties)
 # 4.x ships Spark Connect in pyspark; for the 3.5 environments this is the newest at hand.
 CONNECT_3 := 3.5.7

@@ -146,8 +146,13 @@ lazy val common = Seq(
   Test / fork := true,
   Test / forkOptions := (Test / forkOptions).value.withWorkingDirectory(base),
   // What runs a few times is not worth a second compiler: it took a third of the suites' CPU time.
-  Test / javaOptions ++= Seq("-Xmx2g", "-Xss4m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++
-    sparkOpens,
+  Test / javaOptions ++= Seq(
+    "-Xmx2g",
+    "-Xss4m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=240m",
+    "-XX:+UseSerialGC"
+  ) ++ sparkOpens,
   Test / envVars += "SPARK_LOCAL_IP" -> "127.0.0.1",
   Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF"),
   Test / definedTests := {

@@ -184,8 +184,9 @@ def _has_log_file() -> bool:
     return any(file.suffix != ".template" for file in files)
 
 
-# No collector is named: it would be the second one where spark-defaults.conf names one.
-_QUICK = ["-XX:TieredStopAtLevel=1"]
+# One compiler alone would have a fifth of the usual code cache. No collector is named: it would be
+# the second one where spark-defaults.conf names one.
+_QUICK = ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"]
 
 
 @contextmanager

@@ -124,7 +124,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
         "spark.sql.files.maxPartitionBytes": "64KB",
         "spark.sql.files.openCostInBytes": "64KB",
         # Else half of the time goes into compiling what runs a few times.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 "
+        "-XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
         **conf.settings([HASH_THE_RIGHT], str(jars.find(pyspark.__version__))),
         "spark.aqepilot.strict": "true",
         "spark.aqepilot.python.allow_session": "true",

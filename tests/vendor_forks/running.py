@@ -48,7 +48,7 @@ class Runner:
         sources = [str(p) for p in sorted(Path(__file__).parent.glob("*.scala"))]
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "classes").mkdir()
-        compiler = ["-Xss4m", "-XX:TieredStopAtLevel=1", "-cp", f"{SPARK_JARS}/*"]
+        compiler = ["-Xss4m", *submitting.COMPILED_ONCE.split(), "-cp", f"{SPARK_JARS}/*"]
         words = ["scala.tools.nsc.Main", "-usejavacp", "-nowarn", "-d", "classes"]
         subprocess.run([_java(), *compiler, *words, *sources], cwd=folder, check=True)
         (folder / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
@@ -77,7 +77,7 @@ class Runner:
         folder.mkdir()
         thrown = folder / "exceptions.log"
         command = [
-            *(_java(), "-Xmx900m", "-Xss4m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *(_java(), "-Xmx900m", "-Xss4m", *submitting.COMPILED_ONCE.split()),
             f"-Xlog:exceptions=info:file={thrown}:none:filesize=0",
             *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED),
             # Without generated code a query of a few rows takes half of the time.
