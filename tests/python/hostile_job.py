@@ -181,7 +181,7 @@ def main() -> None:
     jvm = int(root._jvm.java.lang.ProcessHandle.current().pid())
     good.start()
     good.next_round()
-    wanted = sys.argv[2:]
+    waits_s, wanted = int(sys.argv[2]), sys.argv[3:]
     at_first: dict[str, Any] = {
         "descriptors": len(os.listdir(f"/proc/{jvm}/fd")),
         "processes": processes(),
@@ -203,7 +203,7 @@ def main() -> None:
     functions = scala_objects.get(root, "org.apache.spark.sql.aqepilot.python.SessionFunctions")
     rows_of(new_session(root))  # a thread may keep what it has planned last
     root._jvm.org.apache.spark.sql.SparkSession.setActiveSession(root._jsparkSession)
-    end = time.monotonic() + 180
+    end = time.monotonic() + waits_s
     while time.monotonic() < end and (
         functions.sessions() > 1 or len(processes()) > len(at_first["processes"])
     ):

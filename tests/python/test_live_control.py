@@ -243,8 +243,8 @@ print(json.dumps([rows, sorted({{(d.mode, d.applied) for d in made}})]))
     ("unreachable", "expected"),
     [
         (None, [["shadow", False]]),
-        ("off", []),
-        ("enforce", [["enforce", True]]),
+        pytest.param("off", [], marks=tiers.LONG),
+        pytest.param("enforce", [["enforce", True]], marks=tiers.LONG),
     ],
 )
 def test_without_a_file_at_the_start_is_done_what_is_set_for_that(

@@ -77,7 +77,7 @@ REFUSED = {
 
 # Joins of millions of rows, on a busy machine.
 @pytest.mark.timeout(900)
-@tiers.on("4.3")
+@tiers.LONG
 def test_what_does_not_fit_a_small_driver_is_refused(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:

@@ -222,8 +222,8 @@ def submitted(
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        ("raises", "PYTHON_RAISED"),
-        ("sleeps", "PYTHON_DEADLINE"),
+        pytest.param("raises", "PYTHON_RAISED", marks=tiers.LONG),
+        pytest.param("sleeps", "PYTHON_DEADLINE", marks=tiers.LONG),
         ("spins", "PYTHON_DEADLINE"),
         ("dies", "PYTHON_DIED"),
         ("wrong", "PYTHON_WRONG_ANSWER"),

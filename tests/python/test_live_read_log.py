@@ -26,6 +26,8 @@ pytestmark = [tiers.on("3.5"), tiers.READS_LOGS]
 FRAMES = ("applications", "decisions", "queries", "stages", "policies", "experiments")
 PACKAGE = {"PYTHONPATH": str(Path(aqepilot.__file__).parent.parent)}
 Rows = dict[str, list[dict[str, Any]]]
+# Whole logs of all codecs are read in one of the tests.
+FURTHER = [pytest.param(codec, marks=tiers.LONG) for codec in ("lz4", "snappy")]
 
 
 class Ran(NamedTuple):
@@ -208,7 +210,7 @@ def test_joins_are_those_of_the_final_plan(expected: Rows) -> None:
     assert all(join.startswith(("ShuffledHashJoin Build", "SortMergeJoin")) for (join,) in joins)
 
 
-@pytest.mark.parametrize("codec", ["zstd", "lz4", "snappy"])
+@pytest.mark.parametrize("codec", ["zstd", *FURTHER])
 def test_compressed_logs(
     codec: str, ran: Ran, expected: Rows, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -238,7 +240,7 @@ def test_a_compact_file_stands_for_those_before_it(
     }
 
 
-@pytest.mark.parametrize("codec", [None, "zstd", "lz4", "snappy"])
+@pytest.mark.parametrize("codec", [None, "zstd", *FURTHER])
 def test_a_log_in_progress_that_is_cut_off(
     codec: str | None, ran: Ran, expected: Rows, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -369,9 +371,10 @@ spark.stop()
 """
 
 
+@tiers.LONG
 def test_a_large_event(ran: Ran, expected: Rows, spark: SparkSession, tmp_path: Path) -> None:
     """It takes memory of its own size several times, whatever the size of its log."""
-    megabytes = 200 if tiers.ALL else 20
+    megabytes = 200
     large = event_logs.event(
         "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
         executionId=10_000,
