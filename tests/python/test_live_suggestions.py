@@ -234,8 +234,8 @@ def test_a_broadcast_that_the_recipe_leaves_alone_is_no_finding(spark: SparkSess
     }
     queries, stages, made = [], [], []
     for number, (kind, of) in enumerate(planted.items()):
-        alike = {"execution_id": number, "fingerprint": fingerprint(kind), "description": kind}
-        queries.append(QUERIES[7] | alike)
+        alike = {"execution_id": number, "fingerprint": fingerprint(kind)}
+        queries.append(QUERIES[7] | alike | {"description": kind})
         stages.append(STAGES[-1] | {"execution_id": number, "stage_id": number})
         made += [one | alike for one in decisions(**of) if one["execution_id"] == 8]
     log = made_logs.log(spark, queries=queries, stages=stages, decisions=made)
