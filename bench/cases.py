@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import pyspark
+
 import parity
 import tpcds
 import tpch
+from aqepilot import recipes
 
 SHUFFLED = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -69,6 +72,28 @@ def _tpcds() -> dict[str, str]:
     return _named(tpcds.queries())
 
 
+# Of TPC-DS at scale factor 1, those whose time is mostly Spark's own around the tasks.
+_SHORT = (1, 20, 45, 52, 55, 63, 91, 92)
+
+
+def _short() -> dict[str, str]:
+    return _named({number: tpcds.queries()[number] for number in _SHORT})
+
+
+def asked(mode: str) -> dict[str, str]:
+    """Settings by which the points of `balanced` are asked, and nothing comes of it.
+
+    Args:
+        mode: ``shadow``, or ``null`` for texts that say nothing.
+    """
+    texts = recipes.get("balanced", pyspark.__version__).texts()
+    if mode == "null":
+        texts = dict.fromkeys(texts, "NULL")
+    policy = {f"spark.aqepilot.policy.asked.{point}": text for point, text in texts.items()}
+    shadow = {"spark.aqepilot.policy.asked.mode": "shadow"} if mode == "shadow" else {}
+    return {"spark.aqepilot.policies": "asked"} | policy | shadow
+
+
 def _tpch() -> dict[str, str]:
     return _named(tpch.queries())
 
@@ -93,6 +118,13 @@ CASES = {
         tpcds.files,
         _tpcds,
         beside={"8 partitions": {"spark.sql.shuffle.partitions": "8"}},
+    ),
+    "balanced_short": Case(
+        ["balanced"],
+        tpcds.files,
+        _short,
+        conf={"spark.sql.shuffle.partitions": "8"},
+        beside={"null": asked("null"), "in shadow": asked("shadow")},
     ),
     "balanced_tpch": Case(
         ["balanced"],
