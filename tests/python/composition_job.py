@@ -64,10 +64,10 @@ def run_all(spark: SparkSession, order: str, work: dict[str, Any], folder: Path)
 def main() -> None:
     given = json.loads(sys.argv[1])
     for order, work in given["orders"].items():
-        spark = SparkSession.builder.config("spark.sql.extensions", work["extensions"])
-        session = spark.getOrCreate()
-        run_all(session, order, work, Path(given["folder"]))
-        session.stop()
+        builder = SparkSession.builder.config("spark.sql.extensions", work["extensions"])
+        spark = builder.getOrCreate()
+        run_all(spark, order, work, Path(given["folder"]))
+        spark.stop()
 
 
 if __name__ == "__main__":

@@ -88,9 +88,8 @@ def _spark_context(
 
 def reads_logs(session: SparkSession) -> None:
     """Settings of a session that reads small logs."""
-    for key, value in ({} if tiers.ALL else plans.INTERPRETED).items():
+    for key, value in (tiers.INTERPRETED | {"spark.sql.shuffle.partitions": "2"}).items():
         session.conf.set(key, value)
-    session.conf.set("spark.sql.shuffle.partitions", "2")
 
 
 @pytest.fixture
@@ -245,7 +244,7 @@ def spark_submit(tmp_path: Path, spark_jar: Path) -> Submit:
 
     def run(script: str, *args: Any, **options: Any) -> subprocess.CompletedProcess[str]:
         if options.get("quick", True):
-            options["conf"] = tiers.JOBS | (options.get("conf") or {})
+            options["conf"] = tiers.INTERPRETED | (options.get("conf") or {})
         return submitting.submit(tmp_path / f"submit-{next(runs)}", script, *args, **options)
 
     return run

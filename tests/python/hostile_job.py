@@ -209,6 +209,7 @@ def main() -> None:
     ):
         gc.collect()
         root._jvm.System.gc()
+        # A collection of the whole heap takes a core from other tests.
         time.sleep(3)
     left = {pid: what for pid, what in processes().items() if pid not in at_first["processes"]}
     # Threads' names are cut by the kernel.

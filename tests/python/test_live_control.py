@@ -126,7 +126,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     done = submitting.submit(
         folder / "job",
         JOB,
-        conf=tiers.JOBS
+        conf=tiers.INTERPRETED
         | CONF
         | {"spark.aqepilot.control": str(path), "spark.eventLog.dir": (folder / "events").as_uri()},
         job_words=[str(path)],

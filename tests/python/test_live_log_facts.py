@@ -46,7 +46,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = submitting.submit(
         folder / "job",
         JOB,
-        conf=tiers.JOBS
+        conf=tiers.INTERPRETED
         | {
             "spark.aqepilot.policies": "p",
             "spark.aqepilot.policy.p.skew_join": OF_FIGURES,

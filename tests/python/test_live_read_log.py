@@ -48,7 +48,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         folder / "job",
         event_logs.JOB,
         conf={
-            **tiers.JOBS,
+            **tiers.INTERPRETED,
             **event_logs.SETTINGS,
             **policies.conf("'SHUFFLE_HASH'", "loads"),
             "spark.eventLog.dir": events.as_uri(),
@@ -371,10 +371,9 @@ spark.stop()
 """
 
 
-@tiers.LONG
 def test_a_large_event(ran: Ran, expected: Rows, spark: SparkSession, tmp_path: Path) -> None:
     """It takes memory of its own size several times, whatever the size of its log."""
-    megabytes = 200
+    megabytes = 200 if tiers.ALL else 20
     large = event_logs.event(
         "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
         executionId=10_000,

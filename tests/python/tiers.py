@@ -21,10 +21,10 @@ import plans
 T = TypeVar("T")
 ALL = os.environ.get("TEST_ALL") == "1"
 MINOR = "3.5" if pyspark.__version__ < "4" else "4.3"
-# Spark compiles what it runs on one of them only, there not in files of the mark below, and in the
-# smoke tests.
-CODE = {} if ALL or MINOR == "4.3" else plans.INTERPRETED
-JOBS = {} if ALL else plans.INTERPRETED
+# Settings of what need not compile its queries: jobs, and sessions that read logs.
+INTERPRETED = {} if ALL else plans.INTERPRETED
+# The other queries of the pytest process are compiled on one of the two Sparks only.
+CODE = {} if MINOR == "4.3" else INTERPRETED
 
 
 def share(cases: Iterable[T], of: int = 8) -> list[T]:
@@ -41,7 +41,8 @@ def share(cases: Iterable[T], of: int = 8) -> list[T]:
 EIGHTH = pytest.mark.eighth
 # Of a file whose queries are about logs, many times wider than those that policies decide on.
 READS_LOGS = pytest.mark.reads_logs
-# A test or a case that takes a minute or more, beside others that show much of the same.
+# A test or a case that takes long, beside others that show much of the same; docs/architecture.md
+# says which those are.
 LONG = pytest.mark.skipif(not ALL, reason="takes long: runs with TEST_ALL=1")
 
 

@@ -57,7 +57,7 @@ class HadoopFile(LockedFile):
             if suffix == LOCK:
                 # Two created it at once, which a file system of one machine lets them: neither has
                 # it, and what one of them put there fails the other's checksum for good.
-                self._fs.delete(self._beside(suffix), False)
+                self._delete(suffix)
                 return None
             return self._read(suffix)
 

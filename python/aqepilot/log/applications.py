@@ -86,9 +86,7 @@ def _counted(spark: SparkSession, of: Sequence[LogFile], prefixes: Sequence[str]
     }
     # Nearly all lines have none of these: they are counted without being sorted.
     counted = events.aggregated(
-        lines.groupBy(
-            "file", *(events.expr(f"{v} AS `{n}`") for n, v in (_HEADS | executor).items())
-        ),
+        lines.groupBy("file", *events.named(_HEADS | executor)),
         {
             "lines": "count_if(problem IS NULL)",
             "unreadable_lines": f"count_if(problem IS NULL AND ({unreadable}))",

@@ -60,7 +60,12 @@ def shaped(frame: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
 
 def aggregated(groups: GroupedData, figures: Mapping[str, str]) -> DataFrame:
     """Aggregates by expressions in SQL, each under its name."""
-    return groups.agg(*(expr(f"{text} AS `{name}`") for name, text in figures.items()))
+    return groups.agg(*named(figures))
+
+
+def named(texts: Mapping[str, str]) -> list[Column]:
+    """Returns expressions in SQL as Columns, each under its name."""
+    return [expr(f"{text} AS `{name}`") for name, text in texts.items()]
 
 
 def expr(text: str) -> Column:
