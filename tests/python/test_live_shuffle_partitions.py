@@ -269,7 +269,7 @@ def test_right_sized_shuffles_follow_the_bytes(
     text = recipes.get("right_sized_shuffles").points[POINT]
     before, after = before_and_after(spark, executed, plain, JOIN, text)
     assert (set(numbers(before)), set(numbers(after))) == ({200}, {8})
-    use(spark, text.replace("16MB", "32KB"), "finer")
+    spark.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "32KB")
     finer = set(numbers(executed(spark.sql(JOIN))))
     assert len(finer) == 1
     assert min(finer) > 20

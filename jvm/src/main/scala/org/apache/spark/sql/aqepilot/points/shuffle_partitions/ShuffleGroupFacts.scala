@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.{
   SparkPlan,
   UnionExec
 }
-import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, QueryStageExec}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.command.DataWritingCommandExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
@@ -88,7 +88,7 @@ object ShuffleGroupFacts {
       distinctCount(group.shuffles),
       ofAll(p => estimated(p.stats.sizeInBytes)),
       ofAll(_.stats.rowCount).map(_.sum),
-      ofAll(p => estimated(inputs(p).sum)).map(_.sum),
+      ofAll(p => estimated(inputBytes(p))).map(_.sum),
       if (measured.isEmpty) None else Some(measured.sum),
       known.flatMap(Tables.of).distinct,
       feeds(group.readers.head).distinct.sorted
@@ -118,12 +118,21 @@ object ShuffleGroupFacts {
     if (counts.isEmpty) None else Some(counts.max)
   }
 
-  /** The estimates of the largest parts of a plan that join nothing: where there are no statistics, Spark takes
-    * the product of its sides for a join's size.
+  /** The sum of the estimates of the largest parts of a plan that join nothing: where there are no statistics,
+    * Spark takes the product of its sides for a join's size, and for that of a stage which runs it.
     */
-  private def inputs(plan: LogicalPlan): Seq[BigInt] =
-    if (plan.find(_.children.size > 1).isEmpty) Seq(plan.stats.sizeInBytes)
-    else plan.children.flatMap(inputs)
+  private[aqepilot] def inputBytes(plan: LogicalPlan): BigInt = plan match {
+    case p if !joins(p)          => p.stats.sizeInBytes
+    case LogicalQueryStage(p, _) => inputBytes(p)
+    case p                       => p.children.map(inputBytes).sum
+  }
+
+  private def joins(plan: LogicalPlan): Boolean = plan.exists {
+    case LogicalQueryStage(of, physical) =>
+      val isFinished = physical.collectFirst { case s: QueryStageExec => s.isMaterialized }
+      !isFinished.contains(true) && joins(of)
+    case p => p.children.size > 1
+  }
 
   private def feeds(plan: SparkPlan): Seq[String] = plan match {
     case _: Exchange => Nil
