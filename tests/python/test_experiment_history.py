@@ -114,10 +114,7 @@ class Logs:
             values = [tuple(row.get(c.name) for c in listed) for row in self.rows[name]]
             return spark.createDataFrame(values, columns.ddl(listed))
 
-        nothing: Any = None
-        return Log(
-            frame("applications"), nothing, frame("queries"), nothing, nothing, frame("experiments")
-        )
+        return Log(**{name: frame(name) for name in ("applications", "queries", "experiments")})
 
 
 def told(runs: Runs) -> list[tuple[Any, ...]]:

@@ -37,11 +37,10 @@ def analysed(runs: Runs) -> Analysis:
 
 def test_an_arm_that_lost_three_percent_of_its_logs_is_found(spark: SparkSession) -> None:
     """What is lost is in no table; of the others, the markers alone say how many there were."""
-    nothing: Any = None
     tables = million.tables(spark, 110_000, "job_run", lost=0.03, each=1)
     tables["queries"] = tables["queries"].limit(0)
     tables["experiments"] = tables["experiments"].where("what = 'assigned'")
-    _, runs = history.runs_in(Log(decisions=nothing, stages=nothing, policies=nothing, **tables))
+    _, runs = history.runs_in(Log(**tables))
     control, treatment = (int((runs.treated == arm).sum()) for arm in (False, True))
     assert 0.96 < treatment / control < 0.98
     found = analysed(runs)

@@ -138,15 +138,7 @@ def log(spark: SparkSession, tmp_path: Path) -> Log:
         values = [tuple(row.get(column.name) for column in listed) for row in rows]
         return spark.createDataFrame(values, columns.ddl(listed))
 
-    nothing: Any = None
-    return Log(
-        frame("applications", applications),
-        nothing,
-        frame("queries", queries),
-        nothing,
-        nothing,
-        nothing,
-    )
+    return Log(applications=frame("applications", applications), queries=frame("queries", queries))
 
 
 def test_runs_are_put_together_from_logs(log: Log) -> None:

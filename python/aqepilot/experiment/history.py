@@ -34,7 +34,7 @@ def kept(log: Log) -> Iterator[Log]:
     }
     persisted = {name: frame.persist() for name, frame in frames.items()}
     try:
-        yield log._replace(**persisted)
+        yield log.replace(**persisted)
     finally:
         for frame in persisted.values():
             frame.unpersist()
@@ -215,7 +215,7 @@ def _without(log: Log, experiment: str) -> Log:
 
     units = log.experiments.where(functions.col("experiment") == experiment)
     queries = log.queries.join(units.select("log").distinct(), "log", "left_anti")
-    return log._replace(queries=queries)
+    return log.replace(queries=queries)
 
 
 def _past(log: Log, *, by_query: bool = False) -> DataFrame:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -12,25 +13,62 @@ if TYPE_CHECKING:
     from aqepilot.log.files import LogFile
 
 
-class Log(NamedTuple):
+class Log:
     """What event logs hold. Docs: `docs/log.md` has each column.
 
-    Attributes:
-        applications: One row per log: whose it is, and how much of it could be read.
-        decisions: One row per decision of aqepilot's, with its facts and its fate.
-        queries: One row per query: how it went, also where there was no aqepilot.
-        stages: One row per attempt of a stage.
-        policies: One row per text of a policy that a session read.
-        experiments: One row for each time that a unit of an experiment got its arm, came to a
-            decision on which the arms differ, or was stopped by a guard rail.
+    A DataFrame is made when it is asked for first.
+
+    Args:
+        frames: The DataFrames by their names, or what makes them.
     """
 
-    applications: DataFrame
-    decisions: DataFrame
-    queries: DataFrame
-    stages: DataFrame
-    policies: DataFrame
-    experiments: DataFrame
+    def __init__(self, **frames: DataFrame | Callable[[], DataFrame]) -> None:
+        self._frames = frames
+
+    def _frame(self, name: str) -> DataFrame:
+        frame = self._frames[name]
+        if callable(frame):
+            frame = self._frames[name] = frame()
+        return frame
+
+    def replace(self, **frames: DataFrame) -> Log:
+        """Returns a log with these DataFrames in place of its own."""
+        own = {name: partial(self._frame, name) for name in self._frames}
+        return Log(**(own | frames))
+
+    @property
+    def applications(self) -> DataFrame:
+        """One row per log: whose it is, and how much of it could be read."""
+        return self._frame("applications")
+
+    @property
+    def decisions(self) -> DataFrame:
+        """One row per decision of aqepilot's, with its facts and its fate."""
+        return self._frame("decisions")
+
+    @property
+    def queries(self) -> DataFrame:
+        """One row per query: how it went, also where there was no aqepilot."""
+        return self._frame("queries")
+
+    @property
+    def stages(self) -> DataFrame:
+        """One row per attempt of a stage."""
+        return self._frame("stages")
+
+    @property
+    def policies(self) -> DataFrame:
+        """One row per text of a policy that a session read."""
+        return self._frame("policies")
+
+    @property
+    def experiments(self) -> DataFrame:
+        """One row for each event of an experiment's unit.
+
+        The unit got its arm, came to a decision on which the arms differ, or was stopped by a
+        guard rail.
+        """
+        return self._frame("experiments")
 
 
 def read_log(spark: SparkSession, path: str | Path | Iterable[str | Path]) -> Log:
@@ -72,15 +110,26 @@ def of_files(spark: SparkSession, found: Sequence[LogFile], told: DataFrame | No
         spark: The session.
         found: The files.
         told: What `applications.told` gives of them, where that is at hand.
-    """
-    from aqepilot.log import applications, decisions, queries, stages
 
-    told = applications.told(spark, found) if told is None else told
+    Raises:
+        AqePilotError: This Python cannot read one of them; says what to do.
+    """
+    from aqepilot.log import applications, decisions, files, queries, stages
+
+    files.refuse_unreadable(found)
+
+    @cache
+    def of_applications() -> DataFrame:
+        return applications.told(spark, found) if told is None else told
+
+    def of(make: Callable[[SparkSession, Sequence[LogFile], DataFrame], DataFrame]) -> DataFrame:
+        return make(spark, found, of_applications())
+
     return Log(
-        applications=applications.applications(spark, found),
-        decisions=decisions.decisions(spark, found, told),
-        queries=queries.queries(spark, found, told),
-        stages=stages.stages(spark, found, told),
-        policies=decisions.policies(spark, found, told),
-        experiments=decisions.experiments(spark, found, told),
+        applications=lambda: applications.applications(spark, found),
+        decisions=partial(of, decisions.decisions),
+        queries=partial(of, queries.queries),
+        stages=partial(of, stages.stages),
+        policies=partial(of, decisions.policies),
+        experiments=partial(of, decisions.experiments),
     )

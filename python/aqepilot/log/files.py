@@ -126,6 +126,25 @@ def uri_column(file: Column) -> Column:
     return functions.regexp_replace(file, r"^file:/+", "file:///")
 
 
+def refuse_unreadable(of: Iterable[LogFile]) -> None:
+    """Tells of files that this Python cannot read.
+
+    Raises:
+        AqePilotError: There is one; says what to do.
+    """
+    if not any(file.is_packed for file in of):
+        return
+    try:
+        import pyarrow  # type: ignore[import-untyped,unused-ignore]  # noqa: F401
+    except ImportError:
+        message = (
+            "compressed event logs are read by PyArrow, which this Python does not have: pip "
+            "install pyarrow, here and where executors run. Or write plain logs "
+            "(spark.eventLog.compress=false)."
+        )
+        raise AqePilotError(Problem("PYARROW_MISSING", message)) from None
+
+
 def lines(spark: SparkSession, files: Sequence[LogFile], prefixes: Sequence[str]) -> DataFrame:
     """Reads lines of event logs: one row each, with `file`, `block`, `value` and `problem`.
 
@@ -193,15 +212,6 @@ def _unpacked(text: DataFrame, prefixes: Sequence[str]) -> DataFrame:
 
     from aqepilot.log import codecs
 
-    try:
-        import pyarrow  # type: ignore[import-untyped,unused-ignore]  # noqa: F401
-    except ImportError:
-        message = (
-            "compressed event logs are read by PyArrow, which this Python does not have: pip "
-            "install pyarrow, here and where executors run. Or write plain logs "
-            "(spark.eventLog.compress=false)."
-        )
-        raise AqePilotError(Problem("PYARROW_MISSING", message)) from None
     cloudpickle.register_pickle_by_value(sys.modules[codecs.__name__])  # type: ignore[no-untyped-call]
     pieces = text.select(
         "_metadata.file_path", "_metadata.file_size", functions.col("value").cast("binary")

@@ -235,7 +235,7 @@ def _replayed(
         (functions.col("fingerprint") == found.fingerprint) & (functions.col("point") == point)
     )
     try:
-        asked = replay(log._replace(decisions=own), Policy.from_toml(policy)).asked
+        asked = replay(log.replace(decisions=own), Policy.from_toml(policy)).asked
     except NotLiveError:
         return None, None
     counts = asked.where("facts IS NOT NULL").selectExpr("count(*)", "count_if(changed)").collect()

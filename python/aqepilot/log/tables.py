@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -164,14 +164,15 @@ def together(read: Sequence[Log]) -> Log:
 
     counted = _newest(union("applications"), "lines, _source")
     seen = functions.broadcast(counted.select("log", "_source"))
-    # Logs have no date: a condition on it would leave all of them out.
-    tables_only = all("date" in log.queries.columns for log in read)
 
     def frame(name: str) -> DataFrame:
         found = union(name).join(seen, ["log", "_source"], "left_semi").drop("_source")
+        # Logs have no date: a condition on it would leave all of them out.
+        tables_only = all("date" in getattr(log, name).columns for log in read)
         return found if tables_only else found.drop("date")
 
-    return Log(applications=counted.drop("_source"), **{name: frame(name) for name in _TIME_OF})
+    frames = {name: partial(frame, name) for name in _TIME_OF}
+    return Log(applications=counted.drop("_source"), **frames)
 
 
 def _newest(applications: DataFrame, order: str) -> DataFrame:
@@ -212,10 +213,8 @@ def read(spark: SparkSession, to: str) -> Log:
             rows = spark.createDataFrame([], schemas.ddl(name))
         return rows.join(seen, ["log", "batch"], "left_semi").drop("batch")
 
-    return Log(
-        applications=counted.drop("bytes", "batch"),
-        **{name: table(name) for name in _TIME_OF},
-    )
+    frames = {name: partial(table, name) for name in _TIME_OF}
+    return Log(applications=counted.drop("bytes", "batch"), **frames)
 
 
 def _applications(destination: Destination) -> DataFrame:

@@ -54,7 +54,7 @@ def gather(spark: SparkSession, log: Log, top: int) -> Data:
         decided.of(log.decisions).persist(),
     ]
     applications, queries, stages, decisions = kept
-    narrow = log._replace(applications=applications, queries=queries, stages=stages)
+    narrow = log.replace(applications=applications, queries=queries, stages=stages)
     try:
         heading = _heading(spark, applications, queries, stages, decisions)
         fingerprints = _fingerprints(queries, top)
