@@ -3,26 +3,22 @@
 python class_archive.py
 
 A test run starts some forty JVMs for each Spark, which otherwise read, verify and link the same ten
-thousand classes. What is in the archive is what this job used of Spark's own jars: to run queries,
-and to read its own event log.
+thousand classes. What is in the archive is what this job used of Spark's own jars.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
-import aqepilot
 import submitting
 
-IMPORTED = (Path(__file__).parent, Path(aqepilot.__file__).parents[1])
 JOB = """
 import sys
 from pathlib import Path
+sys.path.insert(0, sys.argv[1])
 from pyspark.sql import SparkSession
 import little
-from aqepilot import read_log
 spark = SparkSession.builder.getOrCreate()
 folder = Path("data").absolute()
 little.write(spark, folder)
@@ -33,27 +29,20 @@ for settings in (little.SORT_MERGE, little.DEMOTES, little.PREFERS_SHUFFLED_HASH
         spark.sql(query).groupBy("w").count().orderBy("w").collect()
 numbered = "row_number() OVER (ORDER BY id)"
 spark.sql(f"SELECT transform(array(1), x -> x + 1), {numbered} FROM range(9)").collect()
-log = read_log(spark, sys.argv[1])
-for name in ("applications", "decisions", "queries", "stages", "policies", "experiments"):
-    getattr(log, name).write.parquet(f"tables/{name}")
-    getattr(log, name).orderBy("log").collect()
 """
 
 
 def main() -> None:
     submitting.ARCHIVE.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        written, logs = Path(folder, "classes.jsa"), Path(folder, "logs")
-        logs.mkdir()
+        written = Path(folder, "classes.jsa")
         options = f'{submitting.COMPILED_ONCE} "-XX:ArchiveClassesAtExit={written}" -Xlog:cds*=off'
         run = submitting.submit(
             Path(folder),
             JOB,
-            conf={"spark.driver.extraJavaOptions": options}
-            | {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(logs)},
-            job_words=[str(logs)],
+            conf={"spark.driver.extraJavaOptions": options},
+            job_words=[str(Path(__file__).parent)],
             extension=False,
-            env={"PYTHONPATH": os.pathsep.join(map(str, IMPORTED))},
             timeout_s=600,
         )
         unfinished = submitting.ARCHIVE.with_suffix(".unfinished")
