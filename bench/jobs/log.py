@@ -63,7 +63,7 @@ policy = {
     "'SHUFFLE_HASH' END",
 }
 of_point = table.where("point = 'dynamic_join_selection'")
-replayed = replay(log._replace(decisions=table), policy).asked
+replayed = replay(log.replace(decisions=table), policy).asked
 seconds(replayed.limit(10))
 cores = spark.sparkContext.defaultParallelism
 answers = {"answers": replayed.drop("facts"), "answers with their facts": replayed}

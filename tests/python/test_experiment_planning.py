@@ -162,7 +162,7 @@ def test_runs_are_put_together_from_logs(log: Log) -> None:
 
 def test_logs_without_a_query_are_refused(log: Log) -> None:
     with pytest.raises(AqePilotError, match="no run with a query"):
-        history.runs_of(log._replace(queries=log.queries.where("false")))
+        history.runs_of(log.replace(queries=log.queries.where("false")))
 
 
 def planned(monkeypatch: pytest.MonkeyPatch, runs: Runs, *words: str) -> str:

@@ -124,7 +124,7 @@ def test_tables_of_before_say_that_they_do_not_know(log: Log) -> None:
     of_before = log.stages.withColumns(
         {"task_slot_ms": null.cast("array<int>"), "slots": null, "waiting_ms": null.cast("bigint")}
     )
-    (found,) = costs(log._replace(stages=of_before), slots=3).fingerprints.collect()
+    (found,) = costs(log.replace(stages=of_before), slots=3).fingerprints.collect()
     assert (found.not_known, found.waiting_ms, found.span_ms) == (2, None, None)
 
 

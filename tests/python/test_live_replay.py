@@ -298,7 +298,7 @@ def test_lost_facts_are_not_known(log: Log) -> None:
     cut = functions.expr(
         "CASE abs(hash(facts_id)) % 3 WHEN 0 THEN NULL WHEN 1 THEN left(facts, 90) ELSE facts END"
     )
-    lost = log._replace(decisions=log.decisions.withColumn("facts", cut))
+    lost = log.replace(decisions=log.decisions.withColumn("facts", cut))
     found = replay(lost, {"name": "p", "cost_evaluation": "spark.cost"}).asked.collect()
     assert {row.unknown for row in found} >= {"FACTS_MISSING", "FACTS_UNREADABLE"}
 
