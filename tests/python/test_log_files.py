@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import struct
+import sys
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from aqepilot.errors import AqePilotError
-from aqepilot.log import codecs, files
+from aqepilot.log import Log, codecs, files
 from aqepilot.log.files import LogFile
 
 TEXT = b"".join(b'{"Event":"%d"}\n' % n for n in range(100_000))
@@ -105,3 +108,29 @@ def test_errors_say_what_to_do() -> None:
     assert isinstance(denied, AqePilotError)
     other = files._unlisted(["/l"], Exception("the network\nis down"))
     assert str(other) == "/l cannot be listed: the network"
+
+
+def test_a_compressed_log_is_refused_where_pyarrow_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain, packed = (LogFile(name, name, 1, 0) for name in ("app-1", "app-2.zstd"))
+    files.refuse_unreadable([plain, packed])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    files.refuse_unreadable([plain])
+    with pytest.raises(AqePilotError, match="pip install pyarrow"):
+        files.refuse_unreadable([plain, packed])
+
+
+def test_a_frame_of_a_log_is_made_once_and_not_before_it_is_asked_for() -> None:
+    made: list[str] = []
+
+    def frame(name: str) -> Any:
+        made.append(name)
+        return [name]
+
+    log = Log(**{name: partial(frame, name) for name in ("queries", "stages")})
+    other = log.replace(stages=frame("others"))
+    assert made == ["others"]
+    assert other.stages == ["others"]
+    assert other.queries is log.queries is other.queries
+    assert made == ["others", "queries"]
