@@ -567,6 +567,8 @@ class DynamicJoinSelectionJoin(Protocol):
     """whether the keys can be sorted, for a sort-merge join"""
     has_condition: bool | None
     """whether there is a condition beside the equality keys"""
+    condition_can_throw: bool | None
+    """whether that condition could throw for some rows, by a division under ANSI, say"""
     left_hint: str | None
     """the user's strategy hint on the left side, in Spark's word"""
     right_hint: str | None

@@ -38,6 +38,12 @@ object CommonFacts {
     "INNER, CROSS, LEFT OUTER, RIGHT OUTER, FULL OUTER, LEFT SEMI, LEFT ANTI or EXISTENCE"
   )
 
+  private[aqepilot] val conditionCanThrow: StructField = fact(
+    "condition_can_throw",
+    BooleanType,
+    "whether that condition could throw for some rows, by a division under ANSI, say"
+  )
+
   /** The sizes of finished shuffles' partitions.
     *
     * @param ofEach

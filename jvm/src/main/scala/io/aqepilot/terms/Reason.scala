@@ -108,8 +108,8 @@ object Reason {
   )
   val ConditionCanThrow: Reason = Reason(
     "CONDITION_CAN_THROW",
-    "a condition could throw at run time on rows that Spark's own plan has dropped by then: it is evaluated " +
-      "where Spark has it"
+    "a condition could throw at run time on rows on which Spark's own plan does not evaluate it: it stays " +
+      "where Spark has it, and as Spark evaluates it"
   )
   val SharedColumns: Reason = Reason(
     "SHARED_COLUMNS",

@@ -90,6 +90,7 @@ object DynamicJoinSelectionPoint extends DecisionPoint with JoinWords {
           "whether the keys can be sorted, for a sort-merge join"
         ),
         fact("has_condition", BooleanType, "whether there is a condition beside the equality keys"),
+        CommonFacts.conditionCanThrow,
         fact("left_hint", StringType, "the user's strategy hint on the left side, in Spark's word"),
         fact("right_hint", StringType, "the user's strategy hint on the right side")
       ),

@@ -2,6 +2,7 @@ package io.aqepilot.points.dynamic_join_selection
 
 import org.apache.spark.unsafe.types.UTF8String
 
+import io.aqepilot.joins.FirstMatch
 import io.aqepilot.joins.JoinGuards._
 import io.aqepilot.terms.{FactsRow, Guards, HashTable, Reason, Verdict}
 
@@ -34,6 +35,7 @@ object JoinLegality {
       Verdict(None, Reason.AlreadyBroadcast)
     } else {
       val sparksOwn = facts.string("spark.hint").contains(answer)
+      val keeps = FirstMatch.keepsSparks(facts)
       answer match {
         case Broadcast if !facts.isTrue("side.can_broadcast")       => notAdmitted("broadcast")
         case NoBroadcastHash if !facts.isTrue("side.can_broadcast") =>
@@ -42,8 +44,9 @@ object JoinLegality {
           notAdmitted("build a hash table from")
         case ShuffleMerge if !facts.isTrue("join.keys_are_orderable") =>
           refused(Reason.NotAdmitted, "SHUFFLE_MERGE: the join keys' types cannot be sorted")
-        case _ if sparksOwn                  => accepted
-        case Broadcast                       => broadcastGuard(facts, guards).getOrElse(accepted)
+        case _ if sparksOwn       => accepted
+        case _ if keeps.isDefined => refused(Reason.ConditionCanThrow, s"$answer: ${keeps.get}")
+        case Broadcast            => broadcastGuard(facts, guards).getOrElse(accepted)
         case ShuffleHash | PreferShuffleHash => hashGuard(facts, guards).getOrElse(accepted)
         case _                               => accepted
       }

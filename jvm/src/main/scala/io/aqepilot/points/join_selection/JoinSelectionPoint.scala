@@ -141,11 +141,7 @@ object JoinSelectionPoint extends DecisionPoint with JoinWords {
           BooleanType,
           "whether there is a condition beside the equality keys"
         ),
-        fact(
-          "condition_can_throw",
-          BooleanType,
-          "whether that condition could throw for some rows, by a division under ANSI, say"
-        ),
+        CommonFacts.conditionCanThrow,
         fact("condition", StringType, "the whole join condition, as SQL; null for none"),
         fact(
           "is_null_aware",

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.aqepilot.joins.{JoinGuards, Selection}
+import io.aqepilot.joins.{FirstMatch, JoinGuards, Selection}
 import io.aqepilot.terms.{FactsRow, Guards, HashTable, Reason, Verdict}
 
 import JoinSelectionPoint._
@@ -38,7 +38,7 @@ object SelectionLegality {
         (Reason.NotAdmitted, "Spark has no strategy of its own here to take the build side for")
       )
       selection <- admitted(strategy, said._2, facts)
-      _ <- if (spark.contains(selection)) Right(()) else guard(selection, facts, guards)
+      _ <- if (spark.contains(selection)) Right(()) else other(selection, facts, guards)
     } yield selection
   }
 
@@ -137,6 +137,18 @@ object SelectionLegality {
 
   private def size(side: String, facts: FactsRow): Long =
     facts.long(s"$side.size_in_bytes").getOrElse(Long.MaxValue)
+
+  /** Another one than Spark's. */
+  private def other(
+      selection: Selection,
+      facts: FactsRow,
+      guards: Guards
+  ): Either[Refused, Unit] =
+    FirstMatch
+      .keepsSparks(facts)
+      .map(why => (Reason.ConditionCanThrow, s"${selection.strategy}: $why"))
+      .toLeft(())
+      .flatMap(_ => guard(selection, facts, guards))
 
   private def guard(
       selection: Selection,

@@ -16,7 +16,7 @@ final class JoinFacts(
     joinType: JoinType,
     leftKeys: Seq[Expression],
     rightKeys: Seq[Expression],
-    hasCondition: Boolean,
+    condition: Option[Expression],
     left: JoinSide,
     right: JoinSide,
     sparkHint: => JoinHint,
@@ -49,7 +49,8 @@ final class JoinFacts(
       leftKeys.length,
       QueryFacts.strings(leftKeys.map(_.dataType.sql.toLowerCase(java.util.Locale.ROOT))),
       RowOrdering.isOrderable(leftKeys),
-      hasCondition,
+      condition.isDefined,
+      condition.exists(CanThrow(_)),
       JoinState.word(state.userHint.leftHint).map(QueryFacts.string).orNull,
       JoinState.word(state.userHint.rightHint).map(QueryFacts.string).orNull
     )

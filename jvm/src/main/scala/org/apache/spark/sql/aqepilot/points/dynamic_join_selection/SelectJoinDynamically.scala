@@ -55,7 +55,7 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
                 join.joinType,
                 leftKeys,
                 rightKeys,
-                condition.isDefined,
+                condition,
                 left,
                 right,
                 spark,
