@@ -20,6 +20,8 @@ import tiers
 from conftest import Submit
 from plans import Executed
 
+pytestmark = tiers.ON_ONE
+
 Run = Callable[[DataFrame], Executed]
 SQL = f"SELECT count(*), sum(hash(k, v, w)) FROM ({little.BIG_DENSE} WHERE b.k < 1000)"
 SETTINGS = little.SORT_MERGE | {"spark.sql.shuffle.partitions": "4"}
@@ -93,7 +95,8 @@ def prepared(
     return spark, plain_runs[SQL]
 
 
-@pytest.mark.parametrize("case", tiers.share(REFUSED))
+@tiers.EIGHTH
+@pytest.mark.parametrize("case", REFUSED)
 def test_a_text_that_does_not_compile_is_off_and_named(
     prepared: tuple[SparkSession, Executed], executed: Run, case: str
 ) -> None:
@@ -218,7 +221,8 @@ def test_a_text_of_100_kb_is_decided_with(
     assert policies.status(spark, "problem") == []
 
 
-@pytest.mark.parametrize("seed", tiers.share(range(21)))
+@tiers.EIGHTH
+@pytest.mark.parametrize("seed", range(21))
 def test_random_text_never_fails_a_query(
     prepared: tuple[SparkSession, Executed], executed: Run, seed: int
 ) -> None:

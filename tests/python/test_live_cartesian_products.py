@@ -11,8 +11,11 @@ from pyspark.sql import SparkSession
 
 import little
 import policies
+import tiers
 from plans import Executed
 from rows import assert_same_rows
+
+pytestmark = tiers.ON_ONE
 
 POINT = "join_selection"
 # Columns k and u: u may be another one when the side runs again.

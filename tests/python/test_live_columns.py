@@ -9,7 +9,7 @@ import little
 import tiers
 from aqepilot import PolicyError, column
 
-pytestmark = tiers.EIGHTH
+pytestmark = [tiers.EIGHTH, tiers.ON_ONE]
 
 POINT = "dynamic_join_selection"
 

@@ -17,6 +17,8 @@ from aqepilot import recipes
 from plans import Executed
 from rows import assert_same_rows
 
+pytestmark = tiers.ON_ONE
+
 POINT = "cost_evaluation"
 Run = Callable[[DataFrame], Executed]
 
@@ -98,7 +100,8 @@ def test_a_replan_that_adds_a_shuffle_is_adopted(
     assert {d.spark_strategy for d in adopted} == {"the plan it had"}
 
 
-@pytest.mark.parametrize("forced", tiers.share(["false", "true"]))
+@tiers.EIGHTH
+@pytest.mark.parametrize("forced", ["false", "true"])
 @pytest.mark.parametrize(
     "text",
     [

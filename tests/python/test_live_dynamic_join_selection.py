@@ -13,6 +13,8 @@ import tiers
 from plans import Executed
 from rows import assert_same_rows
 
+pytestmark = tiers.ON_ONE
+
 WORDS = ("BROADCAST", "SHUFFLE_HASH", "PREFER_SHUFFLE_HASH", "SHUFFLE_MERGE", "NO_BROADCAST_HASH")
 SIDES = ("left", "right")
 
@@ -136,7 +138,8 @@ def plain_run(
     return run
 
 
-@pytest.mark.parametrize(("kind", "word", "side"), tiers.share(CASES))
+@tiers.EIGHTH
+@pytest.mark.parametrize(("kind", "word", "side"), CASES)
 def test_a_decision_is_executed_or_refused_with_its_reason(
     little_tables: SparkSession,
     executed: Run,

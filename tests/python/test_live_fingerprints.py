@@ -14,6 +14,8 @@ import tiers
 import tpcds
 import tpch
 
+pytestmark = tiers.ON_ONE
+
 KNOWN = json.loads((Path(__file__).parents[1] / "cases" / "fingerprint.json").read_text("utf-8"))
 WORKLOADS = {"tpch": tpch, "tpcds": tpcds}
 

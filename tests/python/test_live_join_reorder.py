@@ -17,6 +17,8 @@ import tiers
 from plans import Executed
 from rows import assert_same_rows
 
+pytestmark = tiers.ON_ONE
+
 POINT = "join_reorder"
 SIZES = (3, 4, 6, 9, 12)
 
@@ -73,7 +75,8 @@ def decision(spark: SparkSession) -> Any:
     return [d for d in policies.decisions(spark) if d.point == POINT][-1]
 
 
-@pytest.mark.parametrize(("shape", "n"), tiers.share(product(["star", "chain", "clique"], SIZES)))
+@tiers.EIGHTH
+@pytest.mark.parametrize(("shape", "n"), product(["star", "chain", "clique"], SIZES))
 def test_the_order_by_scores_is_executed(
     tables: SparkSession,
     shape: str,

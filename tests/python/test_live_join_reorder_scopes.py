@@ -16,6 +16,8 @@ from plans import Executed
 from rows import assert_same_rows
 from shared_relations import use
 
+pytestmark = tiers.ON_ONE
+
 POINT = "join_reorder"
 REVERSED = "-double(candidate.position)"
 
@@ -27,7 +29,8 @@ def relations(spark: SparkSession) -> SparkSession:
     return spark
 
 
-@pytest.mark.parametrize("form", tiers.share(shared_relations.FORMS))
+@tiers.EIGHTH
+@pytest.mark.parametrize("form", shared_relations.FORMS)
 def test_a_relation_used_twice_gives_its_rows_at_every_order(
     relations: SparkSession, form: str
 ) -> None:

@@ -16,6 +16,8 @@ import tiers
 from plans import Executed
 from rows import assert_same_rows
 
+pytestmark = tiers.ON_ONE
+
 POINT = "join_selection"
 BOTH = ("LEFT", "RIGHT")
 BROADCAST_HASH, NESTED_LOOP = "BroadcastHashJoin", "BroadcastNestedLoopJoin"
@@ -135,7 +137,8 @@ def test_a_merge_join_that_spark_would_convert_stays_and_sorts_its_sides(
     assert {d.reason for d in policies.decisions(tables)} == {"APPLIED"}
 
 
-@pytest.mark.parametrize("kind", tiers.share(_kinds()), ids=lambda kind: kind.name)
+@tiers.EIGHTH
+@pytest.mark.parametrize("kind", _kinds(), ids=lambda kind: kind.name)
 def test_every_answer_is_executed_or_has_a_reason(
     tables: SparkSession, kind: Kind, plain: Callable[..., Any], executed: Callable[..., Executed]
 ) -> None:

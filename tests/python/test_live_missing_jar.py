@@ -9,6 +9,8 @@ import pytest
 import tiers
 from conftest import Submit
 
+pytestmark = tiers.ON_ONE
+
 JOB = """
 from pyspark.sql import SparkSession
 
@@ -23,15 +25,14 @@ CONF = {
 }
 
 
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     "words",
-    tiers.share(
-        [
-            ["--jars", "missing.jar"],
-            ["--jars", "file:///missing.jar"],
-            ["--driver-class-path", "/missing.jar"],
-        ]
-    ),
+    [
+        ["--jars", "missing.jar"],
+        ["--jars", "file:///missing.jar"],
+        ["--driver-class-path", "/missing.jar"],
+    ],
     ids=lambda words: words[1],
 )
 def test_a_jar_missing_on_the_drivers_disk_leaves_plain_spark(

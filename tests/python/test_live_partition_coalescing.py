@@ -20,6 +20,8 @@ import tiers
 from aqepilot import recipes
 from reads import Ran
 
+pytestmark = tiers.ON_ONE
+
 SETTINGS = {
     "spark.sql.shuffle.partitions": "24",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -166,15 +168,14 @@ def test_shapes_of_all_kinds_are_read(
     assert kinds >= {"coalesced", "local", "coalesced and skewed", "plain"}
 
 
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("field", "session"),
-    tiers.share(
-        [
-            *((field, "coalescing on") for field in FIELDS),
-            ("target", "off"),
-            ("minimum number", "off"),
-        ]
-    ),
+    [
+        *((field, "coalescing on") for field in FIELDS),
+        ("target", "off"),
+        ("minimum number", "off"),
+    ],
 )
 def test_a_field_does_what_its_setting_does(
     little_tables: SparkSession,
@@ -249,7 +250,8 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("settings", tiers.share(OWN))
+@tiers.EIGHTH
+@pytest.mark.parametrize("settings", OWN)
 def test_sparks_own_rule_as_a_policy_and_null_change_nothing(
     little_tables: SparkSession,
     plain_runs: dict[tuple[str, str], Ran],

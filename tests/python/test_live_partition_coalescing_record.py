@@ -16,7 +16,7 @@ import tiers
 from aqepilot import recipes
 from reads import POINT
 
-pytestmark = tiers.EIGHTH
+pytestmark = [tiers.EIGHTH, tiers.ON_ONE]
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "12",

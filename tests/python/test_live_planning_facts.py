@@ -13,6 +13,8 @@ import little
 import policies
 import tiers
 
+pytestmark = tiers.ON_ONE
+
 POINT = "join_selection"
 # As the right side of a join on k, with and without statistics.
 SIDES: dict[str, tuple[str, dict[str, Any]]] = {

@@ -20,6 +20,8 @@ from aqepilot import catalog, recipes
 from plans import Executed
 from rows import assert_same_rows
 
+pytestmark = tiers.ON_ONE
+
 Facts = dict[str, dict[str, Any]]
 BUILDS_LEFT = ("INNER", "CROSS", "RIGHT OUTER")
 BUILDS_RIGHT = ("INNER", "CROSS", "LEFT OUTER", "LEFT SEMI", "LEFT ANTI", "EXISTENCE")

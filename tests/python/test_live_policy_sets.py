@@ -17,7 +17,7 @@ import tiers
 from plans import Executed
 from rows import assert_same_rows
 
-pytestmark = tiers.EIGHTH
+pytestmark = [tiers.EIGHTH, tiers.ON_ONE]
 
 Run = Callable[[DataFrame], Executed]
 RIGHT, MERGE = "ShuffledHashJoin BuildRight", "SortMergeJoin"

@@ -19,6 +19,8 @@ import tiers
 from aqepilot import recipes
 from rows import assert_same_rows
 
+pytestmark = tiers.ON_ONE
+
 # What is measured to be small stays shuffled, so that plans tell what was decided.
 SHUFFLED = {
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",

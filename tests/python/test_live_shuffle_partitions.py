@@ -18,6 +18,8 @@ from aqepilot import recipes
 from plans import Executed
 from rows import assert_same_rows
 
+pytestmark = tiers.ON_ONE
+
 POINT = "shuffle_partitions"
 Run = Callable[[DataFrame], Executed]
 
@@ -78,14 +80,13 @@ def before_and_after(
     return before, after
 
 
+@tiers.EIGHTH
 @pytest.mark.parametrize(
     ("name", "number"),
-    tiers.share(
-        [
-            *((name, 5) for name in QUERIES),
-            *((name, 40) for name in ("three", "union above", "sort")),
-        ]
-    ),
+    [
+        *((name, 5) for name in QUERIES),
+        *((name, 40) for name in ("three", "union above", "sort")),
+    ],
 )
 def test_every_shuffle_of_sparks_gets_the_number(
     little_tables: SparkSession, executed: Run, plain: Any, name: str, number: int

@@ -17,7 +17,7 @@ from plans import Executed
 from rows import assert_same_rows
 from skewed import PARTITIONS, decisions, enforce, last, struct
 
-pytestmark = tiers.EIGHTH
+pytestmark = [tiers.EIGHTH, tiers.ON_ONE]
 
 Run = Callable[[DataFrame], Executed]
 

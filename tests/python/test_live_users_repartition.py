@@ -17,7 +17,7 @@ import tiers
 from rows import assert_same_rows
 from skewed import PARTITIONS, struct
 
-pytestmark = tiers.EIGHTH
+pytestmark = [tiers.EIGHTH, tiers.ON_ONE]
 
 JOINED = "SELECT l.k, l.v, r.n FROM l JOIN r ON l.k = r.k"
 LEFT_JOINED = "SELECT l.k, l.v, r.n FROM l LEFT JOIN r ON l.k = r.k"

@@ -27,6 +27,8 @@ from distributed_writes import (
     use,
 )
 
+pytestmark = tiers.ON_ONE
+
 
 def test_a_partitioned_write_has_a_file_for_each_partition(
     table: SparkSession, tmp_path: Path

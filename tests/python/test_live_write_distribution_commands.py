@@ -26,6 +26,8 @@ from distributed_writes import (
     use,
 )
 
+pytestmark = tiers.ON_ONE
+
 Write = Callable[[DataFrame, str], Any]
 
 

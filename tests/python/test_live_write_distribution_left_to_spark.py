@@ -26,6 +26,8 @@ from distributed_writes import (
     use,
 )
 
+pytestmark = tiers.ON_ONE
+
 
 def test_null_and_shadow_leave_sparks_plan(table: SparkSession, tmp_path: Path) -> None:
     by_day(table.table("t"), tmp_path / "plain")

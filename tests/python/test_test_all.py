@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import tiers
+
+pytestmark = tiers.on("3.5")
+
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "test_all.py"
 # `smoke-b` ends when `smoke-a` runs beside it, and the other way round. sbt's parts leave a file
 # while they run.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import zlib
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -39,6 +40,9 @@ def share(cases: Iterable[T], of: int = 8) -> list[T]:
 
 # Of a test with this mark, or of each test in a file, `make test` runs `share` of the cases.
 EIGHTH = pytest.mark.eighth
+# Each case of a test or file with this mark, but those that are shared out as `EIGHTH`, runs on one
+# of the two Sparks, by its name: the others of its file show the point on the other Spark.
+ON_ONE = pytest.mark.on_one
 # Of a file whose queries are about logs, many times wider than those that policies decide on.
 READS_LOGS = pytest.mark.reads_logs
 # A test or a case that takes long, beside others that show much of the same; docs/architecture.md
@@ -47,7 +51,7 @@ LONG = pytest.mark.skipif(not ALL, reason="takes long: runs with TEST_ALL=1")
 
 
 def select(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Returns the tests to run: of those marked `EIGHTH`, as many cases as `share` gives."""
+    """Returns the tests to run: of those marked `EIGHTH` and `ON_ONE`, this Spark's."""
     cases: dict[object, list[int]] = {}
     for place, item in enumerate(items):
         if item.get_closest_marker("eighth"):
@@ -58,7 +62,21 @@ def select(items: list[pytest.Item]) -> list[pytest.Item]:
         if len(places) > 1
         for place in set(places).difference(share(places))
     }
+    shared_out = {place for places in cases.values() if len(places) > 1 for place in places}
+    if not ALL:
+        left_out |= {
+            place
+            for place, item in enumerate(items)
+            if place not in shared_out and _is_for_the_other(item)
+        }
     return [item for place, item in enumerate(items) if place not in left_out]
+
+
+def _is_for_the_other(item: pytest.Item) -> bool:
+    # What may be skipped may be so on the Spark that it would be left to.
+    if not item.get_closest_marker("on_one") or item.get_closest_marker("skipif"):
+        return False
+    return zlib.crc32(item.name.encode()) % 2 != (MINOR == "4.3")
 
 
 def on(minor: str) -> pytest.MarkDecorator:

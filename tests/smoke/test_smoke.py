@@ -119,6 +119,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "4",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         # Each file is a map task.
         "spark.sql.files.maxPartitionBytes": "64KB",

@@ -60,12 +60,12 @@ class PythonOwnersSuite extends AnyFunSuite with PythonWorkersFixture {
     assert(asked(good) === "BROADCAST")
     val own = pid
     val other = "1" * 32
-    Seq(
+    val asking = Seq(
       "imports" -> "time.sleep(600)\ndef choose(facts): pass",
       "hangs" -> "def choose(facts): time.sleep(600)",
       "dies" -> "def choose(facts): os._exit(1)",
       "ends" -> "os._exit(1)"
-    ).foreach { case (name, text) =>
+    ).map { case (name, text) =>
       write(s"bad_$name.py", s"import os, time\n$text\n")
       SessionFunctions.allow(other, null, s"python:bad_$name:choose", folder.getPath, "")
       val thread = new Thread(() =>
@@ -73,8 +73,10 @@ class PythonOwnersSuite extends AnyFunSuite with PythonWorkersFixture {
       )
       thread.start()
       assert(Seq.fill(20)(asked(good)).toSet === Set("BROADCAST"), name)
-      thread.join()
+      thread
     }
+    asking.foreach(_.join())
+    assert(asked(good) === "BROADCAST")
     assert(pid === own)
     val shown = workers(other).status(everyone = false).map(_._1)
     assert(shown.exists(_.contains("bad_hangs")) && !shown.exists(_.contains("functions_")))
