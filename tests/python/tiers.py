@@ -56,13 +56,9 @@ def select(items: list[pytest.Item]) -> list[pytest.Item]:
     for place, item in enumerate(items):
         if item.get_closest_marker("eighth"):
             cases.setdefault(getattr(item, "function", item), []).append(place)
-    left_out = {
-        place
-        for places in cases.values()
-        if len(places) > 1
-        for place in set(places).difference(share(places))
-    }
-    shared_out = {place for places in cases.values() if len(places) > 1 for place in places}
+    groups = [places for places in cases.values() if len(places) > 1]
+    left_out = {place for places in groups for place in set(places).difference(share(places))}
+    shared_out = {place for places in groups for place in places}
     if not ALL:
         left_out |= {
             place

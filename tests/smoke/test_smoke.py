@@ -119,13 +119,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "4",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         # Each file is a map task.
         "spark.sql.files.maxPartitionBytes": "64KB",
         "spark.sql.files.openCostInBytes": "64KB",
         # Else half of the time goes into compiling what runs a few times.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 "
         "-XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
         **conf.settings([HASH_THE_RIGHT], str(jars.find(pyspark.__version__))),
