@@ -40,8 +40,12 @@ python_for = $(if $(filter 4.3.%,$(1)),$(shell $(PYTHON) -c 'import sys; print(s
 # That environment's spark-submit and python, and no other Spark of this machine.
 with_spark = PATH="$(CURDIR)/.envs/spark-$(1)/bin:$$PATH"
 export SPARK_LOCAL_IP ?= 127.0.0.1
+# pyspark comes as sources: a wheel is built for the moment, and to compress 400 MB takes half of the time.
+STORED := -C--build-option=--compression=stored
 # Without pyspark, of which uv would keep 1.3 GB of sources for each that it built.
 export UV_CACHE_DIR := $(CURDIR)/.envs/cache
+# Images of Docker set it: each Python of the tests would compile pandas again, which takes seconds.
+unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH
 
 JVM_SOURCES    := $(shell find jvm/src/main project/*.* -type f 2>/dev/null) build.sbt $(TABLE) python/aqepilot/__about__.py python/aqepilot/worker.py
@@ -75,7 +79,7 @@ env: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST) $(SMOKE)) ##
 
 .envs/spark-%/.ready: pyproject.toml tools/constraints.txt tools/constraints-spark-3.txt | .envs/tools/.ready
 	test -x .envs/spark-$*/bin/python || $(UV) venv --quiet --python '$(call python_for,$*)' .envs/spark-$*
-	$(UV) pip install --quiet -p .envs/spark-$*/bin/python --no-cache --no-deps pyspark==$*
+	$(UV) pip install --quiet -p .envs/spark-$*/bin/python --no-cache --no-deps $(STORED) pyspark==$*
 	$(UV) pip install --quiet -p .envs/spark-$*/bin/python pyspark==$* $(if $(filter 3.%,$*),$(PINNED_3) --group spark-3,$(PINNED)) --group test -r pyproject.toml
 	$(if $(filter 3.%,$*),cp "$$($(call maven,org.apache.spark:spark-connect_2.12:$(CONNECT_3)))" .envs/spark-$*/spark-connect.jar)
 	touch $@
@@ -165,7 +169,7 @@ pytest: $(ONE_SPARK) ## pytest from the sources on one Spark, with its one jar: 
 # The JVMs of the tests start faster with it.
 .PRECIOUS: .envs/spark-%/spark-classes.jsa
 .envs/spark-%/spark-classes.jsa: .envs/spark-%/.ready
-	$(call with_spark,$*) PYTHONPATH=python python tests/python/class_archive.py
+	$(call with_spark,$*) PYTHONPATH=python python tests/python/quick_starts.py
 
 test-python-%: .envs/spark-%/.installed .envs/spark-%/spark-classes.jsa
 	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/python aqepilot)

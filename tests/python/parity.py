@@ -174,7 +174,7 @@ def of_recipes(workload: str, numbers: Sequence[int] = (), only: Sequence[str] =
     )
 
 
-def run(work: Work, folder: Path, timeout_s: float) -> Iterator[Result]:
+def run(work: Work, folder: Path, timeout_s: float, own_jvm: bool = True) -> Iterator[Result]:
     """Runs the work in an application of its own and yields each result as it comes."""
     here = Path(__file__).parent
     lines = submitting.lines(
@@ -185,6 +185,7 @@ def run(work: Work, folder: Path, timeout_s: float) -> Iterator[Result]:
         job_words=[json.dumps(work._asdict())],
         master="local[1]",
         memory="2g",
+        own_jvm=own_jvm,
         env={"PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.getenv("PYTHONPATH")])])},
     )
     for line in lines:

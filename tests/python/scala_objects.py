@@ -1,6 +1,6 @@
-"""The objects of our Scala code, in the driver's JVM.
+"""Scala objects in the driver's JVM.
 
-Their static methods are not there: SQL could call them.
+Ours have no static methods: SQL could call them.
 """
 
 from __future__ import annotations
@@ -19,5 +19,9 @@ def get(spark: SparkSession, name: str) -> Any:
         spark: A classic session.
         name: ``org.apache.spark.sql.aqepilot.decision.PolicySet``, say.
     """
-    jvm: Any = spark._jvm
+    return of_jvm(spark._jvm, name)
+
+
+def of_jvm(jvm: Any, name: str) -> Any:
+    """Returns an object, ours or Spark's, by its full name, of the JVM that py4j tells."""
     return getattr(reduce(getattr, f"{name}$".split("."), jvm), "MODULE$")

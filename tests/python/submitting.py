@@ -12,6 +12,7 @@ from typing import Any
 
 import pyspark
 
+import kept_jvm
 from aqepilot import jars
 
 EXTENSION = "io.aqepilot.AqePilotExtension"
@@ -24,7 +25,7 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.warehouse.dir": "spark-warehouse",
 }
-# Spark's classes, loaded and verified before; `make` has class_archive.py write it. Where a class
+# Spark's classes, loaded and verified before; `make` has quick_starts.py write it. Where a class
 # path begins with another folder, the JVM does without it.
 ARCHIVE = Path(sys.prefix, "spark-classes.jsa")
 COMPILED_ONCE = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
@@ -77,10 +78,15 @@ def submit(
     quick: bool = True,
     env: Mapping[str, str] | None = None,
     timeout_s: float = 180,
+    own_jvm: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """Submits a script's text and returns what it printed and its exit code.
 
-    ``timeout_s`` says when to give up; all else is as for `prepared`.
+    Args:
+        folder: As for `prepared`; so are all but these.
+        timeout_s: When to give up.
+        own_jvm: Whether a JVM is started for it; else it runs in the one of this process that is
+            kept for jobs, and of ``env`` may have ``PYTHONPATH`` only.
     """
     command, environment = prepared(
         folder,
@@ -94,6 +100,10 @@ def submit(
         quick=quick,
         env=env,
     )
+    if not own_jvm:
+        own = environment | {"SPARK_SUBMIT_OPTS": SHORT_JVM}
+        (path,) = (env or {"PYTHONPATH": ""}).values()
+        return kept_jvm.submit(own, command[1:], folder, timeout_s, path)
     return subprocess.run(
         command,
         cwd=folder,
@@ -105,18 +115,27 @@ def submit(
     )
 
 
-def lines(folder: Path, script: str, timeout_s: float, **options: Any) -> Iterator[str]:
+def lines(
+    folder: Path, script: str, timeout_s: float, *, own_jvm: bool = True, **options: Any
+) -> Iterator[str]:
     """Submits a script's text and yields each line that it prints as it comes.
 
     Args:
         folder: As for `prepared`.
         script: The job.
         timeout_s: When to kill it.
+        own_jvm: As for `submit`; where it has none, the lines come when it has ended.
         options: As for `prepared`.
 
     Raises:
         RuntimeError: The job failed or took too long.
     """
+    if not own_jvm:
+        done = submit(folder, script, timeout_s=timeout_s, own_jvm=False, **options)
+        if done.returncode:
+            raise RuntimeError(f"exit code {done.returncode}:\n{done.stderr[-4000:]}")
+        yield from done.stdout.splitlines()
+        return
     command, environment = prepared(folder, script, **options)
     with (
         Path(folder, "stderr").open("w+", encoding="utf-8") as stderr,

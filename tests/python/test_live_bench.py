@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
+import random
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from test_live_cli import aqepilot_command
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
 BROADCASTS = {"name": "broadcasts", "join_selection": "'BROADCAST'"}
+Taking = Callable[[float, float], Callable[[SparkSession], None]]
 JOIN = "SELECT a.n, b.n AS m FROM rows a JOIN rows b ON a.k = b.k"
 
 
@@ -36,8 +38,23 @@ def is_plain(spark: SparkSession) -> bool:
     return spark.conf.get("spark.aqepilot.mode", None) == "off"
 
 
-def taking(plain: float, treated: float) -> Callable[[SparkSession], None]:
-    return lambda spark: time.sleep(plain if is_plain(spark) else treated)
+@pytest.fixture
+def taking(monkeypatch: pytest.MonkeyPatch) -> Taking:
+    """``taking(plain, treated)``: a query that takes so long in each arm, give or take 5 %.
+
+    By a clock that nothing else of this machine moves.
+    """
+    now, noise = [0.0], random.Random(1)
+    clock = SimpleNamespace(perf_counter=lambda: now[0])
+    monkeypatch.setattr("aqepilot.experiment.paired.time", clock)
+
+    def query(plain: float, treated: float) -> Callable[[SparkSession], None]:
+        def run(spark: SparkSession) -> None:
+            now[0] += (plain if is_plain(spark) else treated) * noise.uniform(0.95, 1.05)
+
+        return run
+
+    return query
 
 
 def last(spark: SparkSession, query: Any, **how: Any) -> Paired:
@@ -78,7 +95,7 @@ def test_a_dataframe_is_run_and_thrown_away(tables: SparkSession) -> None:
     ("treated", "verdict"), [(0.02, "faster"), (0.18, "slower"), (0.06, "same")]
 )
 def test_it_ends_when_the_verdict_is_clear(
-    tables: SparkSession, treated: float, verdict: str
+    tables: SparkSession, taking: Taking, treated: float, verdict: str
 ) -> None:
     found = last(tables, taking(0.06, treated), rounds=60, margin=0.3)
     assert found.verdict == verdict
@@ -86,14 +103,16 @@ def test_it_ends_when_the_verdict_is_clear(
     assert bool(found.harmed) == (verdict == "slower")
 
 
-def test_it_goes_on_for_the_verdict_on_each_query_if_told_to(tables: SparkSession) -> None:
+def test_it_goes_on_for_the_verdict_on_each_query_if_told_to(
+    tables: SparkSession, taking: Taking
+) -> None:
     each = {"better": taking(0.06, 0.01), "worse": taking(0.01, 0.02)}
     *_, found = bench(tables, each, [BROADCASTS], rounds=12, all_rounds=True, seed=1)
     assert (found.rounds, found.verdict) == (12, "faster")
     assert [of.query for of in found.harmed] == ["worse"]
 
 
-def test_after_the_last_round_it_may_be_open(tables: SparkSession) -> None:
+def test_after_the_last_round_it_may_be_open(tables: SparkSession, taking: Taking) -> None:
     found = last(tables, taking(0.02, 0.02), rounds=3)
     assert (found.rounds, found.verdict) == (3, "open")
 
@@ -123,9 +142,9 @@ def test_two_policies_are_compared(tables: SparkSession) -> None:
     assert found.queries[0].error is None
 
 
-def test_orders_are_turned_round(tables: SparkSession, tmp_path: Path) -> None:
+def test_orders_are_turned_round(tables: SparkSession, taking: Taking, tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
-    each = {name: taking(0, 0) for name in "ab"}
+    each = {name: taking(1, 1) for name in "ab"}
     for _ in bench(tables, each, [BROADCASTS], rounds=4, warm_up=1, seed=3, runs=file):
         pass
     runs = [json.loads(line) for line in file.read_text().splitlines()]

@@ -63,6 +63,7 @@ def test_costs_decide_on_any_thread(spark_submit: Submit, user_first: str) -> No
         JOB,
         conf=little.SORT_MERGE | {"spark.driver.userClassPathFirst": user_first},
         job_words=[str(Path(__file__).parent)],
+        own_jvm=True,
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     ways = (("plain", "BroadcastHashJoin BuildRight"), ("decided", "SortMergeJoin"))

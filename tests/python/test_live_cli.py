@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from click.testing import CliRunner
 
 import aqepilot
+import kept_jvm
 import submitting
 import tiers
 from aqepilot import Policy, conf, jars
+from aqepilot.cli import main
 
 pytestmark = tiers.on("3.5")
 
@@ -26,11 +29,10 @@ TEXT = (
 )
 
 
-def aqepilot_command(*words, cwd=None, **environment):
+def aqepilot_command(*words, **environment):
     path = str(Path(aqepilot.__file__).parents[1])
     return subprocess.run(
         [sys.executable, "-m", "aqepilot", *map(str, words)],
-        cwd=cwd,
         env=submitting.environment(short=True, PYTHONPATH=path, **environment),
         capture_output=True,
         text=True,
@@ -39,13 +41,26 @@ def aqepilot_command(*words, cwd=None, **environment):
     )
 
 
-def doctor(*submit_words):
-    quiet = ("--master", "local[1]", "--conf", "spark.ui.enabled=false")
-    done = aqepilot_command("doctor", "--json", "--", *quiet, *submit_words)
-    assert done.stdout, done.stderr
-    told = json.loads(done.stdout)
-    assert done.returncode == (0 if told["is_well"] else 1)
-    return {f["code"]: f for f in told["findings"]}
+@pytest.fixture
+def doctor(tmp_path, monkeypatch):
+    """``doctor(words)``: what the command finds, by its code; it runs in the kept JVM."""
+
+    def submitted(command, **_):
+        environment = submitting.environment(short=True)
+        return kept_jvm.submit(environment, command[1:], tmp_path, 180)
+
+    if not tiers.OWN_JVM:
+        monkeypatch.setattr("aqepilot.doctor.subprocess.run", submitted)
+
+    def run(*submit_words):
+        quiet = ("--master", "local[1]", "--conf", "spark.ui.enabled=false")
+        words = [str(word) for word in ("doctor", "--json", "--", *quiet, *submit_words)]
+        done = CliRunner().invoke(main, words)
+        told = json.loads(done.stdout)
+        assert done.exit_code == (0 if told["is_well"] else 1)
+        return {f["code"]: f for f in told["findings"]}
+
+    return run
 
 
 def settings(values):
@@ -64,7 +79,7 @@ def test_check_passes_good_files(tmp_path):
     assert [line for line in done.stderr.splitlines() if "incubator" not in line] == []
 
 
-def test_check_gives_every_place_in_every_file(tmp_path):
+def test_check_gives_every_place_in_every_file(command_line, tmp_path):
     good, bad, worse = (tmp_path / f"{name}.toml" for name in ("good", "bad", "worse"))
     good.write_text(f'name = "good"\n{POINT} = "null"\n')
     bad.write_text(
@@ -72,8 +87,8 @@ def test_check_gives_every_place_in_every_file(tmp_path):
         '  WHEN side.max_byte > 1 THEN \'BROADCAST\' END"""\n'
     )
     worse.write_text('name = "worse"\nmode = "on"\n')
-    done = aqepilot_command("check", "--json", good, bad, worse)
-    assert done.returncode == 1, done.stderr
+    done = command_line("check", "--json", good, bad, worse)
+    assert done.exit_code == 1, done.output
     problems = json.loads(done.stdout)["problems"]
     places = [p["where"] for p in problems]
     assert f"{bad}:5:8" in places
@@ -100,17 +115,20 @@ def raises_without_facts(facts):
 """
 
 
-def test_check_asks_the_functions_of_the_working_directory_on_made_facts(tmp_path):
-    (tmp_path / "sales.py").write_text(FUNCTIONS)
-    (tmp_path / "good.toml").write_text('name = "good"\nskew_join = "python:sales:good"\n')
-    done = aqepilot_command("check", "good.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_check_asks_the_functions_of_the_working_directory_on_made_facts(
+    command_line, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "checked.py").write_text(FUNCTIONS)
+    (tmp_path / "good.toml").write_text('name = "good"\nskew_join = "python:checked:good"\n')
+    done = command_line("check", "good.toml")
+    assert done.exit_code == 0, done.output
     (tmp_path / "bad.toml").write_text(
-        f'name = "bad"\nskew_join = "python:sales:wrong"\n{POINT} = """\n'
-        'python:sales:raises_without_facts"""\ncost_evaluation = "python:sales:good"\n'
+        f'name = "bad"\nskew_join = "python:checked:wrong"\n{POINT} = """\n'
+        'python:checked:raises_without_facts"""\ncost_evaluation = "python:checked:good"\n'
     )
-    done = aqepilot_command("check", "--json", "bad.toml", cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
+    done = command_line("check", "--json", "bad.toml")
+    assert done.exit_code == 1, done.output
     told = {p["where"]: p for p in json.loads(done.stdout)["problems"]}
     assert {where: problem["code"] for where, problem in told.items()} == {
         "bad.toml:2:14": "PYTHON_WRONG_ANSWER",
@@ -158,12 +176,12 @@ def test_merged_settings_keep_another_extension_alive(spark_submit, tmp_path, sp
     values = conf.settings([Policy(name="p", dynamic_join_selection="null")], str(spark_jar), there)
     file = tmp_path / "spark-defaults.conf"
     file.write_text(f"{conf.to_defaults(there)}\n{conf.to_defaults(values)}\n")
-    done = spark_submit(SHOW, ["--properties-file", str(file)], extension=False)
+    done = spark_submit(SHOW, ["--properties-file", str(file)], extension=False, own_jvm=True)
     assert f"p.{POINT}" in done.stdout, done.stderr
     assert "org.example.NotThere" in done.stderr  # Spark's warning: it was asked for
 
 
-def test_doctor_finds_a_good_set_up_good(spark_jar, tmp_path):
+def test_doctor_finds_a_good_set_up_good(doctor, spark_jar, tmp_path):
     values = conf.settings([Policy(name="p", dynamic_join_selection="null")], str(spark_jar))
     values |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(tmp_path)}
     found = doctor(*settings(values))
@@ -171,7 +189,7 @@ def test_doctor_finds_a_good_set_up_good(spark_jar, tmp_path):
     assert pyspark.__version__ in found["LIVE"]["message"]
 
 
-def test_doctor_finds_wrong_settings(spark_jar):
+def test_doctor_finds_wrong_settings(doctor, spark_jar):
     found = doctor(
         *("--jars", spark_jar, "--conf", EXTENSION),
         *settings(
@@ -197,16 +215,16 @@ def test_doctor_finds_wrong_settings(spark_jar):
     assert found["EVENT_LOG_OFF"]["level"] == "warning"
 
 
-def test_doctor_finds_plain_spark():
+def test_doctor_finds_plain_spark(doctor):
     assert "aqepilot conf" in doctor()["EXTENSION_NOT_NAMED"]["message"]
 
 
-def test_doctor_finds_the_jar_missing(spark_jar):
+def test_doctor_finds_the_jar_missing(doctor, spark_jar):
     message = doctor("--conf", EXTENSION)["JAR_MISSING"]["message"]
     assert str(spark_jar) in message
 
 
-def test_doctor_finds_the_jar_of_another_spark(spark_jar):
+def test_doctor_finds_the_jar_of_another_spark(doctor, spark_jar):
     others = [jar for jar in jars.available() if jar.name != spark_jar.name]
     if not others:
         pytest.skip("only this Spark's jar is built: make jars")
@@ -214,14 +232,14 @@ def test_doctor_finds_the_jar_of_another_spark(spark_jar):
     assert pyspark.__version__ in message
 
 
-def test_doctor_finds_two_versions_of_the_jar(spark_jar, tmp_path):
+def test_doctor_finds_two_versions_of_the_jar(doctor, spark_jar, tmp_path):
     older = tmp_path / spark_jar.name.replace(jars.__version__, "0.0.1")
     shutil.copy(spark_jar, older)
     message = doctor("--jars", f"{spark_jar},{older}", "--conf", EXTENSION)["TWO_JARS"]["message"]
     assert "0.0.1" in message
 
 
-def test_doctor_says_what_spark_said_when_it_does_not_start():
+def test_doctor_says_what_spark_said_when_it_does_not_start(doctor):
     found = doctor("--master", "nowhere://")
     assert "Master must either be yarn" in found["SPARK_NOT_STARTED"]["message"]
 

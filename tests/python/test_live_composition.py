@@ -136,6 +136,7 @@ def results(tmp_path_factory: pytest.TempPathFactory, spark_jar: Path) -> Result
         job_words=[json.dumps({"folder": str(folder / "tables"), "orders": orders})],
         env={"PYTHONPATH": os.pathsep.join([str(here), os.getenv("PYTHONPATH", "")])},
         master="local[1]",
+        own_jvm=tiers.OWN_JVM,
     )
     found: Results = {}
     for line in lines:

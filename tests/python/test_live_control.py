@@ -130,6 +130,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         | CONF
         | {"spark.aqepilot.control": str(path), "spark.eventLog.dir": (folder / "events").as_uri()},
         job_words=[str(path)],
+        own_jvm=tiers.OWN_JVM,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     steps = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -63,6 +63,7 @@ def test_executors_need_no_jar(spark_submit: Submit, spark_jar: Path, master: st
         JOB,
         ["--driver-class-path", str(spark_jar)],
         master=master,
+        own_jvm=True,
         extension=False,
         conf=little.SORT_MERGE
         | {

@@ -177,7 +177,9 @@ def ran(
     }
     arguments = json.dumps([APPLICATIONS, base])
     folder = tmp_path_factory.mktemp("job")
-    done = submitting.submit(folder, JOB, conf=conf, job_words=[arguments], timeout_s=400)
+    done = submitting.submit(
+        folder, JOB, conf=conf, job_words=[arguments], timeout_s=400, own_jvm=tiers.OWN_JVM
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     logged = {

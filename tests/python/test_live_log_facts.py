@@ -57,6 +57,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "spark.eventLog.compress": "false",
         },
         job_words=[json.dumps({value: own.as_uri() for value, own in events.items()})],
+        own_jvm=tiers.OWN_JVM,
     )
     assert run.returncode == 0, run.stderr[-5000:]
     assert run.stdout.splitlines() == ["live [100]"] * 3

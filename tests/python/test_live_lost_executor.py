@@ -112,6 +112,7 @@ def test_stages_run_again_as_decided(
         JOB,
         ["--jars" if on_executors else "--driver-class-path", str(spark_jar)],
         master="local-cluster[2,1,1024]",
+        own_jvm=True,
         extension=False,
         conf=skewed.SETTINGS
         | {

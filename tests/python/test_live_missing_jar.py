@@ -38,7 +38,7 @@ CONF = {
 def test_a_jar_missing_on_the_drivers_disk_leaves_plain_spark(
     spark_submit: Submit, words: list[str]
 ) -> None:
-    done = spark_submit(JOB, words, conf=CONF, extension=False)
+    done = spark_submit(JOB, words, conf=CONF, extension=False, own_jvm=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "rows 50" in done.stdout
     assert "Cannot use io.aqepilot.AqePilotExtension" in done.stderr
@@ -50,7 +50,7 @@ def test_a_missing_jar_that_spark_fetches_unseen_fails_the_job(
     spark_submit: Submit, uri: str
 ) -> None:
     """`spark-submit` downloads it, or an executor takes it, whatever it is a jar of."""
-    done = spark_submit(JOB, ["--jars", uri], conf=CONF, extension=False)
+    done = spark_submit(JOB, ["--jars", uri], conf=CONF, extension=False, own_jvm=True)
     assert done.returncode != 0
     assert "rows" not in done.stdout
     assert "missing.jar" in done.stderr

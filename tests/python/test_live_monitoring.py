@@ -47,7 +47,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
         "spark.aqepilot.policy.good.join_selection": "'BROADCAST'",
         "spark.aqepilot.policy.fails.join_selection": "CAST(CAST(spark.strategy AS INT) AS STRING)",
     }
-    done = submitting.submit(folder / "job", JOB, conf=conf)
+    done = submitting.submit(folder / "job", JOB, conf=conf, own_jvm=tiers.OWN_JVM)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = re.findall(rf"^{PREFIX}(\w+)(?:{{.*}})? (\S+)$", done.stdout, re.M)
     return {name: float(value) for name, value in lines}

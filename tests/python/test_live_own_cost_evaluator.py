@@ -79,6 +79,7 @@ def test_it_is_wrapped(spark_submit: Submit, tmp_path: Path) -> None:
         JOB,
         conf={KEY: "NoBroadcasts", "spark.driver.extraClassPath": str(classes)},
         job_words=[str(Path(__file__).parent)],
+        own_jvm=True,
     )
     assert ran.returncode == 0, ran.stderr
     told = dict(line.split(" ", 1) for line in ran.stdout.splitlines() if " " in line)

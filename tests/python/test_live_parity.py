@@ -59,7 +59,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], p
         SETTINGS,
         {name: {POINT: text} for name, text in texts.items()},
     )
-    found = parity.run(work, tmp_path_factory.mktemp("parity"), timeout_s=900)
+    found = parity.run(work, tmp_path_factory.mktemp("parity"), 900, tiers.OWN_JVM)
     return {(result.setting, result.query): result for result in found}
 
 

@@ -20,7 +20,10 @@ Results = dict[str, list[parity.Result]]
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("parity")
     works = {name: parity.of_recipes(name, numbers, SETTINGS) for name, numbers in QUERIES.items()}
-    return {name: list(parity.run(work, folder / name, 900)) for name, work in works.items()}
+    return {
+        name: list(parity.run(work, folder / name, 900, tiers.OWN_JVM))
+        for name, work in works.items()
+    }
 
 
 @pytest.mark.timeout(1800)

@@ -54,6 +54,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
             "spark.eventLog.dir": events.as_uri(),
         },
         job_words=[str(folder / "a")],
+        own_jvm=tiers.OWN_JVM,
     )
     assert run.returncode == 0, run.stderr[-5000:]
     printed = [line.partition(" ") for line in run.stdout.splitlines()]

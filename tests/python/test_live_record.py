@@ -98,6 +98,7 @@ def ran(folder: Path, queries: int, conf: dict[str, str]) -> Ran:
             **conf,
         },
         job_words=[HERE, str(queries)],
+        own_jvm=tiers.OWN_JVM,
     )
     assert run.returncode == 0, run.stderr[-5000:]
     printed: dict[str, list[str]] = {}

@@ -89,8 +89,8 @@ def written_log(folder: Path, workload: str, timeout_s: float, *numbers: int) ->
             "spark.eventLog.compress": "false",
         },
         job_words=[HERE, workload, *map(str, numbers)],
-        memory="2g",
         timeout_s=timeout_s,
+        own_jvm=tiers.OWN_JVM,
     )
     assert run.returncode == 0, run.stderr[-5000:]
     assert "failed" not in run.stdout, run.stdout

@@ -216,7 +216,7 @@ def test_configure_works_in_a_job_that_was_submitted_without_the_jar(spark_submi
         f"spark.aqepilot.policy.platform.{POINT}": "null",
     }
     home = str(Path(aqepilot.__file__).parents[1])
-    done = spark_submit(SUBMITTED, conf=conf, job_words=[home], extension=False)
+    done = spark_submit(SUBMITTED, conf=conf, job_words=[home], extension=False, own_jvm=True)
     assert (
         f"TOLD ['mine.{POINT}', 'platform.{POINT}'] "
         "org.example.NotThere,io.aqepilot.AqePilotExtension" in done.stdout

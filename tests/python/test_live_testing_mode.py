@@ -119,6 +119,7 @@ def test_rules_change_nothing_the_second_time(spark_submit: Submit) -> None:
         conf=settings,
         job_words=[json.dumps(words) for words in (sets, QUERIES, VIEWS)],
         timeout_s=400,
+        own_jvm=True,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
     assert lines, done.stderr[-3000:]

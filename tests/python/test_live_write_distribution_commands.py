@@ -146,7 +146,8 @@ print("FOUND", json.dumps([found, said]))
 
 @tiers.on("4.3")
 def test_tables_of_hive(spark_submit: Submit) -> None:
-    done = spark_submit(HIVE, conf={"spark.sql.shuffle.partitions": "4"}, timeout_s=300)
+    shuffled = {"spark.sql.shuffle.partitions": "4"}
+    done = spark_submit(HIVE, conf=shuffled, timeout_s=300, own_jvm=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
     assert lines, done.stderr[-3000:]
     (before, after), said = json.loads(lines[0].removeprefix("FOUND "))
