@@ -137,7 +137,7 @@ format: .envs/tools/.ready ## rewrite the sources as lint wants them
 	$(SBT) scalaSources/scalafmtAll scalafmtSbt
 
 test: check ## everything: env, lint, jars, wheel, JVM and Python tests, smoke tests
-	$(PYTHON) tools/test_all.py env jars lint-python wheel install $(FULL:%=test-python-%) test-classes $(FULL_ROWS:%=test-jvm-%) lint-scala $(SMOKE:%=smoke-%)
+	$(PYTHON) tools/test_all.py env jars lint-python wheel install test-classes $(FULL:%=test-python-%) $(FULL_ROWS:%=test-jvm-%) lint-scala $(SMOKE:%=smoke-%)
 
 test-all: export TEST_ALL = 1
 test-all: test ## all of test on each Spark, then the long forms of parity, fuzz and spark-suites, and table-formats: takes many hours

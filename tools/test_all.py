@@ -36,6 +36,10 @@ NEEDS = {
 HAS_TESTS = ("test-jvm", "test-python")
 # Two sbt at once in one folder wait for each other or fail.
 SBT = ("jars", "lint-scala", "test-classes")
+# Half of their time they wait for what hangs, as their tests are about that. So one of them runs
+# beside as many others as there are cores, and comes first when it needs one: it has deadlines.
+WAITS = ("test-jvm",)
+LESS = ("nice", "-n", "5")
 # Of many targets that need nothing of each other.
 SIDE_BY_SIDE = ("env", "install")
 # What a part takes at most: the heaps of a session and of a job under spark-submit, or sbt's and
@@ -82,9 +86,10 @@ class Running:
         self.log = LOGS / f"{part}.log"
         self.started = time.monotonic()
         words = [f"-j{at_once()}"] if part in SIDE_BY_SIDE else []
+        less = () if part.startswith(WAITS) else LESS
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                ["make", "--no-print-directory", *words, part],
+                [*less, "make", "--no-print-directory", *words, part],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -131,10 +136,10 @@ def last_lines(part: str, most: int) -> list[str]:
     return text.rstrip().splitlines()[-most:]
 
 
-def at_once() -> int:
-    """How many parts the machine can run side by side."""
+def at_once(beside: int = 0) -> int:
+    """How many parts the machine can run side by side, with some that mostly wait beside them."""
     gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return max(1, min(os.cpu_count() or 1, int(gb / GB_OF_A_PART)))
+    return max(1, min((os.cpu_count() or 1) + beside, int(gb / GB_OF_A_PART)))
 
 
 def needs(part: str) -> tuple[str, ...]:
@@ -143,7 +148,14 @@ def needs(part: str) -> tuple[str, ...]:
 
 def next_part(waiting: list[str], running: list[str], outcomes: dict[str, Outcome]) -> str | None:
     """Returns the first part that may start now."""
+    if len(running) == at_once(beside=1):
+        return None
+    waits = [part for part in running if part.startswith(WAITS)]
+    is_full = len(running) - len(waits) == at_once()
     for part in waiting:
+        has_room = not waits if part.startswith(WAITS) else not is_full
+        if not has_room:
+            continue
         ready = all(outcomes[b].outcome == PASSED for b in needs(part) if b in outcomes)
         # What is asked for by itself has what it needs from make.
         ready &= not any(b in waiting or b in running for b in needs(part))
@@ -156,16 +168,14 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def run(parts: list[str], slots: int) -> list[Outcome]:
+def run(parts: list[str]) -> list[Outcome]:
     """Runs the parts and returns how each ended; those that need a failed one are not run."""
     waiting, running = list(parts), list[Running]()
     outcomes = dict[str, Outcome]()
     said = started = time.monotonic()
     try:
         while waiting or running:
-            while len(running) < slots and (
-                part := next_part(waiting, [r.part for r in running], outcomes)
-            ):
+            while part := next_part(waiting, [r.part for r in running], outcomes):
                 waiting.remove(part)
                 running.append(Running(part))
                 say(f"==== make {part}: started")
@@ -234,7 +244,7 @@ def main(parts: list[str]) -> int:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
     started = time.monotonic()
-    outcomes = run(parts, at_once())
+    outcomes = run(parts)
     report(outcomes, time.monotonic() - started)
     return int(any(one.failures for one in outcomes))
 

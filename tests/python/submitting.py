@@ -40,6 +40,7 @@ SHORT_JVM = COMPILED_ONCE + (
 # aggregation, is 16 MB by default.
 QUICK = {
     "spark.driver.extraJavaOptions": SHORT_JVM,
+    "spark.executor.extraJavaOptions": SHORT_JVM,
     "spark.buffer.pageSize": "256k",
     "spark.shuffle.file.buffer": "4k",
     "spark.sql.parquet.columnarReaderBatchSize": "512",

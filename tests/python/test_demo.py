@@ -19,7 +19,7 @@ WORDS = submitting.words(
 )
 
 
-@tiers.on("4.3")
+@tiers.on("3.5")
 def test_demo_shows_the_tasks_of_both_runs_and_the_decision(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

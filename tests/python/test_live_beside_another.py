@@ -14,7 +14,7 @@ import compiled
 import tiers
 from aqepilot.cli import main
 
-pytestmark = tiers.on("4.3")
+pytestmark = tiers.on("3.5")
 
 OTHER = """
 package platform

@@ -20,7 +20,7 @@ import submitting
 import tiers
 from aqepilot import recipes
 
-pytestmark = tiers.on("4.3")
+pytestmark = tiers.on("3.5")
 
 PLATFORM = "platform.Extension"
 ORDERS = {

@@ -22,7 +22,7 @@ from conftest import Submit
 from plans import Executed
 from rows import assert_same_rows
 
-pytestmark = tiers.on("4.3")
+pytestmark = tiers.on("3.5")
 
 SQL = f"SELECT count(*), sum(hash(k, v, w)) FROM ({little.BIG_DENSE} WHERE b.k < 1000)"
 SETTINGS = little.SORT_MERGE | {"spark.sql.shuffle.partitions": "4"}

@@ -9,9 +9,8 @@ import aqepilot
 import little
 import tiers
 from aqepilot import PolicyError, function, points
-from test_live_session import run_connect
 
-pytestmark = tiers.on("4.3")
+pytestmark = tiers.on("3.5")
 
 POINT = "dynamic_join_selection"
 TEXT = f"spark.aqepilot.policy.session.{POINT}"
@@ -148,40 +147,3 @@ def test_a_function_that_cannot_be_loaded_is_refused_with_its_place(spark, modul
         ("PYTHON_LOAD_FAILED", "session.skew_join:1:1"),
     }
     assert spark.conf.get("spark.aqepilot.policies", None) is None
-
-
-CONNECT = """
-import json, sys
-from pyspark.sql import SparkSession, functions as F
-import aqepilot
-
-builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
-if sys.argv[2:]:
-    builder = builder.config("spark.jars", sys.argv[2])
-base = {"name": "base", "dynamic_join_selection": "null"}
-spark = aqepilot.configure(builder, base).getOrCreate()
-spark.range(1).collect()
-told = {}
-for name, given in {
-    "function": lambda facts: None,
-    "text": "python:os:getpid",
-    "column": F.when(F.col("side.is_left"), "SHUFFLE_HASH"),
-}.items():
-    try:
-        aqepilot.use(spark, dynamic_join_selection=given)
-    except aqepilot.AqePilotError as error:
-        told[name] = error.problems
-told["policies"] = spark.conf.get("spark.aqepilot.policies")
-print("TOLD" + json.dumps(told))
-spark.stop()
-"""
-
-
-def test_a_spark_connect_client_is_refused_each_and_nothing_is_set(tmp_path):
-    told = run_connect(tmp_path, "live", job=CONNECT)
-    assert {name: told[name][0][0] for name in ("function", "text", "column")} == {
-        "function": "PYTHON_NOT_ALLOWED",
-        "text": "PYTHON_NOT_ALLOWED",
-        "column": "COLUMN_NOT_SQL",
-    }
-    assert told["policies"] == "base"

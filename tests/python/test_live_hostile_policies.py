@@ -21,7 +21,7 @@ sys.path.append(str(TESTS))
 
 import hostile  # noqa: E402
 
-pytestmark = tiers.on("4.3")
+pytestmark = tiers.on("3.5")
 
 PRINTS = ("python", "print without an end")
 ALL = {("sql", name): case for name, case in hostile.SQL.items()} | {

@@ -21,7 +21,7 @@ import tiers
 from aqepilot.errors import AqePilotError
 from aqepilot.log import Log, files, of_files, read_log, slots
 
-pytestmark = [tiers.on("3.5"), tiers.READS_LOGS]
+pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
 FRAMES = ("applications", "decisions", "queries", "stages", "policies", "experiments")
 PACKAGE = {"PYTHONPATH": str(Path(aqepilot.__file__).parent.parent)}

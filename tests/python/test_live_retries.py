@@ -12,7 +12,7 @@ import pytest
 import submitting
 import tiers
 
-pytestmark = tiers.on("4.3")
+pytestmark = tiers.on("3.5")
 
 AIRFLOW = {
     "AIRFLOW_CTX_DAG_ID": "daily",

@@ -25,7 +25,7 @@ HASH = Policy(name="hash", dynamic_join_selection="IF(side.is_left, 'SHUFFLE_HAS
 CONNECT = """
 import json, sys
 import little
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions as F
 import aqepilot
 
 builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
@@ -53,6 +53,17 @@ if sys.argv[1] == "live":
     told["explain"] = aqepilot.explain(spark)
     aqepilot.use(spark)
     told["after"] = spark.conf.get("spark.aqepilot.policies")
+    told["refused"] = {}
+    for name, given in {
+        "function": lambda facts: None,
+        "text": "python:os:getpid",
+        "column": F.when(F.col("side.is_left"), "SHUFFLE_HASH"),
+    }.items():
+        try:
+            aqepilot.use(spark, dynamic_join_selection=given)
+        except aqepilot.AqePilotError as error:
+            told["refused"][name] = error.problems[0].code
+    told["after refusals"] = spark.conf.get("spark.aqepilot.policies")
 print("TOLD" + json.dumps(told))
 spark.stop()
 """
@@ -180,8 +191,22 @@ def run_connect(tmp_path, *words, job=CONNECT):
     return json.loads(line.partition("TOLD")[2])
 
 
-def test_spark_connect_does_all_of_it(tmp_path):
-    told = run_connect(tmp_path, "live")
+@pytest.fixture(scope="module")
+def connected(tmp_path_factory):
+    return run_connect(tmp_path_factory.mktemp("connect"), "live")
+
+
+def test_a_spark_connect_client_is_refused_functions_and_columns(connected):
+    assert connected["refused"] == {
+        "function": "PYTHON_NOT_ALLOWED",
+        "text": "PYTHON_NOT_ALLOWED",
+        "column": "COLUMN_NOT_SQL",
+    }
+    assert connected["after refusals"] == "base"
+
+
+def test_spark_connect_does_all_of_it(connected):
+    told = connected
     assert told["error"].startswith(f"bad.{POINT}:")
     assert "hash" in told["policies"].split(",")[0]
     assert told["text_is_whole"]

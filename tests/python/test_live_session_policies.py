@@ -10,7 +10,7 @@ import redacted
 import servers
 import tiers
 
-pytestmark = tiers.on("4.3")
+pytestmark = tiers.on("3.5")
 
 KEY = "spark.aqepilot.policy"
 CONF = {

@@ -14,7 +14,7 @@ pytestmark = tiers.on("3.5")
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "test_all.py"
 # `smoke-b` ends when `smoke-a` runs beside it, and the other way round. sbt's parts leave a file
-# while they run.
+# while they run. What is busy ends when ScalaTest runs beside it.
 MAKEFILE = """
 SBT = test ! -e sbt && touch sbt && sleep 0.5 && rm sbt
 env wheel install:
@@ -26,6 +26,11 @@ lint-scala:
 smoke-a smoke-b:
 	@touch $@.runs; for i in $$(seq 100); do \
 	test -e smoke-a.runs -a -e smoke-b.runs && exit; sleep 0.1; done; exit 1
+busy-%:
+	@for i in $$(seq 100); do test -e jvm-ran && exit; sleep 0.1; done; exit 1
+test-jvm-%:
+	@test ! -e jvm && touch jvm jvm-ran && sleep 0.5 && rm jvm
+	@printf '%s' '$(CASES)' > target/junit/$@.xml
 test-python:
 	@printf '%s' '$(CASES)' > target/junit/$@.xml; exit $(TESTS)
 test-python-slow:
@@ -75,6 +80,14 @@ def test_parts_run_side_by_side_and_their_tests_are_counted(run):
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["71.0", "1", "test-python:", "test_y"] in lines
     assert ["71.0", "test-python:", "test_y:", "test_bad"] in lines
+
+
+def test_one_scalatest_runs_beside_as_many_others_as_there_are_cores(run):
+    cores = os.cpu_count() or 1
+    if os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") < (cores + 1) * 6 << 30:
+        pytest.skip("there is no memory for one more part")
+    done = run(*(f"busy-{n}" for n in range(cores)), "test-jvm-a", "test-jvm-b")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_one_sbt_runs_at_a_time(run):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -77,14 +78,15 @@ class Runner:
         folder.mkdir()
         thrown = folder / "exceptions.log"
         command = [
-            *(_java(), "-Xmx900m", "-Xss4m", *submitting.COMPILED_ONCE.split()),
+            *(_java(), "-Xmx900m", "-Xss4m", *shlex.split(submitting.SHORT_JVM)),
             f"-Xlog:exceptions=info:file={thrown}:none:filesize=0",
             *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED),
             # Without generated code a query of a few rows takes half of the time.
             "-Dspark.testing=true",
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
             f"-Djava.io.tmpdir={folder}",
-            *("-cp", f"{self.folder / 'classes'}:{SPARK_JARS}/*"),
+            # As spark-submit has it, so that the JVM takes the archive of Spark's classes.
+            *("-cp", f"{SPARK_JARS.with_name('conf')}/:{SPARK_JARS}/*:{self.folder / 'classes'}"),
             "org.apache.spark.sql.vendorforks.VendorForks",
             *(str(self.jar), str(self.folder / "job.json"), str(folder / "tables")),
             *(str(thrown), what),
