@@ -102,9 +102,9 @@ def submit(
         env=env,
     )
     if not own_jvm:
-        own = environment | {"SPARK_SUBMIT_OPTS": SHORT_JVM}
+        of_all = {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "SPARK_SUBMIT_OPTS": SHORT_JVM}
         (path,) = (env or {"PYTHONPATH": ""}).values()
-        return kept_jvm.submit(own, command[1:], folder, timeout_s, path)
+        return kept_jvm.submit(environment | of_all, command[1:], folder, timeout_s, path)
     return subprocess.run(
         command,
         cwd=folder,

@@ -390,12 +390,14 @@ def test_a_large_event(ran: Ran, expected: Rows, spark: SparkSession, tmp_path: 
     run = submitting.submit(
         tmp_path / "job",
         READ_QUERIES,
+        conf=tiers.INTERPRETED,
         job_words=[str(plain), str(packed)],
         extension=False,
         env=PACKAGE,
         master="local[1]",
         memory="2g",
         timeout_s=400,
+        own_jvm=tiers.OWN_JVM,
     )
     assert run.returncode == 0, run.stderr[-3000:]
     queries = len(expected["queries"]) + 1
