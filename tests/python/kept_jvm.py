@@ -53,6 +53,7 @@ class KeptJvm:
         self._jvm: Any = jvm
         self._properties = jvm.java.lang.System.getProperties().clone()
         atexit.register(self.end)
+        self._clean_up()
 
     def submit(
         self, arguments: Sequence[str], folder: Path, timeout_s: float, python_path: str
@@ -138,7 +139,9 @@ PYTHONPATH="{path}" exec '{sys.executable}' "$@"
             context.getActive().get().stop()
         jvm.org.apache.hadoop.fs.FileSystem.closeAll()
         jvm.java.lang.System.setProperties(self._properties.clone())
+        # Then the levels that the job, and before all jobs Spark's shell, have set are read anew.
         scala_objects.of_jvm(jvm, "org.apache.spark.internal.Logging").uninitialize()
+        jvm.org.apache.logging.log4j.LogManager.getContext(False).reconfigure()
 
 
 _kept: list[KeptJvm] = []
