@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotInTime
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -102,6 +103,9 @@ PYTHONPATH="{path}" exec '{sys.executable}' "$@"
         return self._process.poll() is None
 
     def end(self) -> None:
+        # Else py4j tells it of each object that is thrown away here, and logs that it is gone.
+        with suppress(Exception):
+            self._gateway.shutdown()
         self._process.kill()
         self._process.wait()
         self._thread.shutdown(wait=False)
