@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyspark
 import pytest
@@ -50,7 +51,7 @@ def doctor(tmp_path, monkeypatch):
         return kept_jvm.submit(environment, command[1:], tmp_path, 180)
 
     if not tiers.OWN_JVM:
-        monkeypatch.setattr("aqepilot.doctor.subprocess.run", submitted)
+        monkeypatch.setattr("aqepilot.doctor.subprocess", SimpleNamespace(run=submitted))
 
     def run(*submit_words):
         quiet = ("--master", "local[1]", "--conf", "spark.ui.enabled=false")
