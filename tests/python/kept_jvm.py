@@ -156,7 +156,7 @@ def submit(
     arguments: Sequence[str],
     folder: Path,
     timeout_s: float,
-    python_path: str = "",
+    python_path: str,
 ) -> subprocess.CompletedProcess[str]:
     """Submits a job in this process' kept JVM, which is started where there is none.
 

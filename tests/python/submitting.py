@@ -34,6 +34,7 @@ SHORT_JVM = COMPILED_ONCE + (
     if ARCHIVE.is_file() and ARCHIVE.stat().st_size
     else ""
 )
+OF_A_JOB = {"PYSPARK_DRIVER_PYTHON": sys.executable, "NO_COLOR": "1", "TERM": "dumb"}
 # Else much of the time goes into compiling what runs a few times, into keeping, counting and
 # writing out the plans of hundreds of queries for Spark's UI, and into zeroing and collecting
 # buffers for many more rows than these: a page alone, one or more for each sort, hash table and
@@ -102,9 +103,8 @@ def submit(
         env=env,
     )
     if not own_jvm:
-        of_all = {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "SPARK_SUBMIT_OPTS": SHORT_JVM}
         (path,) = (env or {"PYTHONPATH": ""}).values()
-        return kept_jvm.submit(environment | of_all, command[1:], folder, timeout_s, path)
+        return in_kept_jvm(command, folder, timeout_s, path)
     return subprocess.run(
         command,
         cwd=folder,
@@ -114,6 +114,17 @@ def submit(
         timeout=timeout_s,
         check=False,
     )
+
+
+def in_kept_jvm(
+    command: Sequence[str], folder: Path, timeout_s: float = 180, python_path: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command of spark-submit in the JVM of this process that is kept for jobs.
+
+    ``python_path`` is where else the job's Python finds modules.
+    """
+    of_all = environment(short=True, **OF_A_JOB)
+    return kept_jvm.submit(of_all, command[1:], folder, timeout_s, python_path)
 
 
 def lines(
@@ -201,13 +212,7 @@ def prepared(
         *words(conf or {}),
         *(str(job), *job_words),
     ]
-    more = {
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "NO_COLOR": "1",
-        "TERM": "dumb",
-        **(env or {}),
-    }
-    return command, environment(**more)
+    return command, environment(**(OF_A_JOB | dict(env or {})))
 
 
 def environment(short: bool = False, **more: str) -> dict[str, str]:

@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 import aqepilot
-import kept_jvm
 import submitting
 import tiers
 from aqepilot import Policy, conf, jars
@@ -45,12 +44,11 @@ def aqepilot_command(*words, **environment):
 @pytest.fixture
 def doctor(tmp_path, monkeypatch):
     """``doctor(words)``: what the command finds, by its code; it runs in the kept JVM."""
-
-    def submitted(command, **_):
-        environment = submitting.environment(short=True)
-        return kept_jvm.submit(environment, command[1:], tmp_path, 180)
-
     if not tiers.OWN_JVM:
+
+        def submitted(command, **_):
+            return submitting.in_kept_jvm(command, tmp_path)
+
         monkeypatch.setattr("aqepilot.doctor.subprocess", SimpleNamespace(run=submitted))
 
     def run(*submit_words):

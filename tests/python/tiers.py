@@ -24,7 +24,7 @@ ALL = os.environ.get("TEST_ALL") == "1"
 MINOR = "3.5" if pyspark.__version__ < "4" else "4.3"
 # Settings of what need not compile its queries: jobs, and sessions that read logs.
 INTERPRETED = {} if ALL else plans.INTERPRETED
-# Jobs of which nothing else is asked run one after the other in one JVM.
+# Whether each job gets a JVM: else those that a test asks no own one for run in one that is kept.
 OWN_JVM = ALL
 # The other queries of the pytest process are compiled on one of the two Sparks only.
 CODE = {} if MINOR == "4.3" else INTERPRETED
