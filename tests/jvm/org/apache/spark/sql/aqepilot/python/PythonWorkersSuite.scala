@@ -142,6 +142,19 @@ class PythonWorkersSuite extends AnyFunSuite with PythonWorkersFixture {
     assert(asked(policy) === "BROADCAST")
   }
 
+  test("a worker whose process ends right before a question starts no other for it") {
+    start()
+    val policy = function("def choose(facts): return 'BROADCAST'")
+    assert(asked(policy) === "BROADCAST")
+    val Right(known) = workers().load(PythonText.of(policy.text).toOption.get, point, true)
+    val worker = workers().workers.find(_.has(known)).get
+    kill(pid)
+    soon(!worker.has(known))
+    assert(worker.ask(known, facts()) === PythonWorker.Outcome.Unsent)
+    assert(worker.state === "not running")
+    assert(asked(policy) === "BROADCAST")
+  }
+
   Seq(10, 1000000).foreach { partitions =>
     test(s"a process that does not read $partitions numbers is waited for no longer than that") {
       start("aqepilot.ask.deadline" -> "1s")

@@ -77,13 +77,19 @@ final private[python] class PythonWorker(val name: String, settings: WorkerSetti
 
   /** Starts a process if there is none, and has it load what it has not. As long as that takes. */
   def prepare(functions: Seq[PythonFunction]): Unit =
-    talk(p => functions.filterNot(f => loaded.contains(f.id)).foreach(load(p, _)))
+    talk {
+      val p = running()
+      functions.filterNot(f => loaded.contains(f.id)).foreach(load(p, _))
+    }
 
-  /** Of a function that it [[has]]. */
-  def ask(function: PythonFunction, facts: InternalRow): Outcome = {
-    process.foreach(_.wake(System.nanoTime() + settings.deadline))
+  /** Of a function that it [[has]]: never of a new process, which would not have it. */
+  def ask(function: PythonFunction, facts: InternalRow): Outcome =
+    process.fold[Outcome](Outcome.Unsent)(ask(_, function, facts))
+
+  private def ask(p: WorkerProcess, function: PythonFunction, facts: InternalRow): Outcome = {
+    p.wake(System.nanoTime() + settings.deadline)
     val request = Request.ask(function, facts, settings.deadline)
-    val outcome = talk { p =>
+    val outcome = talk {
       try {
         val start = System.nanoTime()
         val said = converse(p, request, settings.deadline)
@@ -101,9 +107,9 @@ final private[python] class PythonWorker(val name: String, settings: WorkerSetti
   }
 
   /** A process that was left in the middle of a conversation is ended: its next answer would be the last one's. */
-  private def talk[T](body: WorkerProcess => T): Either[Outcome.Failed, T] = {
+  private def talk[T](body: => T): Either[Outcome.Failed, T] = {
     def failed(reason: Reason, why: String) = Left(Outcome.Failed(failure(reason, why)))
-    try Right(body(running()))
+    try Right(body)
     catch {
       case e: StartFailed => failed(Reason.PythonNoWorker, e.getMessage)
       case _: IOException =>

@@ -36,7 +36,7 @@ final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) ext
     Recent.map[(String, String), PythonFunction](SessionFunctions.MostFunctions)
   @volatile private var lastUse = System.nanoTime()
 
-  private val workers = {
+  private[python] val workers = {
     val settings = new WorkerSettings(
       deadline,
       loadTimeout,
