@@ -55,7 +55,7 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-all test-classes test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix vendor-forks hostile demo bench browser lint lint-python lint-scala format docs site catalog clean
+.PHONY: help check env jars wheel install test test-all test-classes quick-starts test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix vendor-forks hostile demo bench browser lint lint-python lint-scala format docs site catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -137,7 +137,7 @@ format: .envs/tools/.ready ## rewrite the sources as lint wants them
 	$(SBT) scalaSources/scalafmtAll scalafmtSbt
 
 test: check ## everything: env, lint, jars, wheel, JVM and Python tests, smoke tests
-	$(PYTHON) tools/test_all.py env jars lint-python wheel install test-classes $(FULL:%=test-python-%) $(FULL_ROWS:%=test-jvm-%) lint-scala $(SMOKE:%=smoke-%)
+	$(PYTHON) tools/test_all.py env jars lint-python quick-starts wheel install test-classes $(FULL:%=test-python-%) $(FULL_ROWS:%=test-jvm-%) lint-scala $(SMOKE:%=smoke-%)
 
 test-all: export TEST_ALL = 1
 test-all: test ## all of test on each Spark, then the long forms of parity, fuzz and spark-suites, and table-formats: takes many hours
@@ -165,6 +165,8 @@ test-python: $(FULL:%=test-python-%) ## pytest on the newest 3.5 and 4.3
 
 pytest: $(ONE_SPARK) ## pytest from the sources on one Spark, with its one jar: TESTS=path ARGS="-k name"
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m pytest $(or $(TESTS),tests/python) $(ARGS)
+
+quick-starts: $(FULL:%=.envs/spark-%/spark-classes.jsa)
 
 # The JVMs of the tests start faster with it.
 .PRECIOUS: .envs/spark-%/spark-classes.jsa

@@ -26,10 +26,12 @@ NEEDS = {
     "env": (),
     "jars": ("env",),
     "lint": ("env",),
+    "quick-starts": ("env",),
     "wheel": ("jars",),
     "install": ("wheel",),
     "test-classes": ("jars",),
     "test-jvm": ("test-classes",),
+    "test-python": ("install", "quick-starts"),
     "": ("install",),
 }
 # Where nothing was found to run, something is wrong.

@@ -246,8 +246,6 @@ def spark_submit(tmp_path: Path, spark_jar: Path) -> Submit:
     runs = iter(range(1_000_000))
 
     def run(script: str, *args: Any, **options: Any) -> subprocess.CompletedProcess[str]:
-        if options.get("quick", True):
-            options["conf"] = tiers.INTERPRETED | (options.get("conf") or {})
         needs = {"env", "memory"} & options.keys()
         options.setdefault("own_jvm", tiers.OWN_JVM or bool(needs))
         return submitting.submit(tmp_path / f"submit-{next(runs)}", script, *args, **options)

@@ -13,6 +13,7 @@ from typing import Any
 import pyspark
 
 import kept_jvm
+import tiers
 from aqepilot import jars
 
 EXTENSION = "io.aqepilot.AqePilotExtension"
@@ -192,7 +193,7 @@ def prepared(
         extension: Adds our jar and extension class.
         master: Where it runs.
         memory: The driver's heap.
-        quick: For many little queries; off where time is measured.
+        quick: For many little queries, which ``make test`` interprets; off where time is measured.
         env: Added to the environment.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -206,7 +207,7 @@ def prepared(
     )
     command = [
         *(str(home / "bin" / "spark-submit"), "--master", master, "--driver-memory", memory),
-        *words(SETTINGS | (QUICK if quick else {})),
+        *words(SETTINGS | (QUICK | tiers.INTERPRETED if quick else {})),
         *ours,
         *submit_words,
         *words(conf or {}),

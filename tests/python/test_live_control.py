@@ -126,8 +126,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     done = submitting.submit(
         folder / "job",
         JOB,
-        conf=tiers.INTERPRETED
-        | CONF
+        conf=CONF
         | {"spark.aqepilot.control": str(path), "spark.eventLog.dir": (folder / "events").as_uri()},
         job_words=[str(path)],
         own_jvm=tiers.OWN_JVM,

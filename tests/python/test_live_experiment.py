@@ -168,7 +168,7 @@ def ran(
         f"{prefix}policy.alike.join_selection": "concat('SHUFFLE_', 'MERGE')",
         f"{prefix}policy.faulty.join_selection": "no_such_column",
     }
-    conf = tiers.INTERPRETED | {
+    conf = {
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": logs.as_uri(),

@@ -46,8 +46,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = submitting.submit(
         folder / "job",
         JOB,
-        conf=tiers.INTERPRETED
-        | {
+        conf={
             "spark.aqepilot.policies": "p",
             "spark.aqepilot.policy.p.skew_join": OF_FIGURES,
             "spark.aqepilot.ask.deadline": "20s",

@@ -48,7 +48,6 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         folder / "job",
         event_logs.JOB,
         conf={
-            **tiers.INTERPRETED,
             **event_logs.SETTINGS,
             **policies.conf("'SHUFFLE_HASH'", "loads"),
             "spark.eventLog.dir": events.as_uri(),
@@ -390,7 +389,6 @@ def test_a_large_event(ran: Ran, expected: Rows, spark: SparkSession, tmp_path: 
     run = submitting.submit(
         tmp_path / "job",
         READ_QUERIES,
-        conf=tiers.INTERPRETED,
         job_words=[str(plain), str(packed)],
         extension=False,
         env=PACKAGE,

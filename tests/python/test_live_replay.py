@@ -76,7 +76,6 @@ def written_log(folder: Path, workload: str, timeout_s: float, *numbers: int) ->
         JOB,
         ["--py-files", str(folder / "functions.py")],
         conf={
-            **tiers.INTERPRETED,
             **conf,
             f"{prefix}sql.when": WHEN,
             f"{prefix}py.when": NOT_WIDE,

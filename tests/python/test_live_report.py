@@ -68,9 +68,7 @@ def log_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
     }
-    run = submitting.submit(
-        folder / "job", JOB, conf=tiers.INTERPRETED | texts | conf, own_jvm=tiers.OWN_JVM
-    )
+    run = submitting.submit(folder / "job", JOB, conf=texts | conf, own_jvm=tiers.OWN_JVM)
     assert run.returncode == 0, run.stderr[-3000:]
     return folder / "events"
 
