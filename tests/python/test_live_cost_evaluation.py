@@ -98,6 +98,8 @@ def test_a_replan_that_adds_a_shuffle_is_adopted(
     adopted = [d for d in decisions(spark) if d.fate == "adopted"]
     assert {d.final_strategy for d in adopted} == {"the re-plan"}
     assert {d.spark_strategy for d in adopted} == {"the plan it had"}
+    # What Spark would have done is the same for both plans that it compares.
+    assert {d.subject.rpartition(", ")[2] for d in adopted} == {"current", "re-plan"}
 
 
 @tiers.EIGHTH
