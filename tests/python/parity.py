@@ -211,7 +211,7 @@ def main() -> None:
     only = [word for word in (options.settings or "").split(",") if word]
     options.out.mkdir(parents=True, exist_ok=True)
     written = options.out / f"parity-spark-{pyspark.__version__}.jsonl"
-    table = Table("workload", "settings", "queries", "differ", "plain differs")
+    table = Table("workload", "settings", "queries", "differ", "several of plain Spark's")
     did = []
     differs = False
     with (
