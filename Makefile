@@ -206,7 +206,7 @@ small-heap: $(ONE_SPARK) ## random joins in a driver with little memory: what th
 	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/python python -m small_heap $(ARGS)
 
 soak: $(ONE_SPARK) ## 10,000 queries of 500 sessions on one server: what it holds stays level; ARGS="--by thrift", 10,000 sessions of a driver: "--by driver", 50 drivers with one control file: "--by drivers"
-	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/python python -m soak $(ARGS)
+	$(call with_spark,$(PATCH)) TEST_ALL=1 PYTHONPATH=python:tests:tests/python python -m soak $(ARGS)
 
 spark-suites: $(SUITES_OF:%=spark-suites-%) ## Spark's own published suites beside plain Spark: no policy, recipes, adversarial policies
 
@@ -224,7 +224,7 @@ table-formats: $(if $(filter file,$(origin SPARK)),$(FORMATS_ON:%=table-formats-
 
 table-formats-%: $$(call jar_of,$$*) .envs/spark-$$(call newest_of,$$*)/.ready
 	$(if $(filter $*,$(FORMATS_ON)),,$(error Maven has no Delta Lake and no Iceberg for Spark $*: use SPARK= one of $(FORMATS_ON)))
-	$(call with_spark,$(call newest_of,$*)) PYTHONPATH=python:tests:tests/python python -m table_formats --jars "$(foreach jar,$(call formats_of,$*),$(call format_jar,$(jar)))" $(ARGS)
+	$(call with_spark,$(call newest_of,$*)) TEST_ALL=1 PYTHONPATH=python:tests:tests/python python -m table_formats --jars "$(foreach jar,$(call formats_of,$*),$(call format_jar,$(jar)))" $(ARGS)
 
 # Of Hadoop, the version that this Spark has the client of.
 YARN      := tests/yarn/releases.csv
