@@ -52,6 +52,21 @@ def test_a_log_without_a_join_is_refused(tmp_path: Path) -> None:
         eventlog.read(tmp_path)
 
 
+def test_a_task_killed_before_it_ran_has_no_cpu_time(tmp_path: Path) -> None:
+    sql = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
+    plan = {"nodeName": "SortMergeJoin", "simpleString": "", "children": []}
+    task = {"Event": "SparkListenerTaskEnd", "Stage ID": 0}
+    times = {"Task Info": {"Launch Time": 1000, "Finish Time": 3000}}
+    events = [
+        {"Event": f"{sql}ExecutionStart", "executionId": 0, "time": 0, "sparkPlanInfo": plan},
+        task | times | {"Task Metrics": {"Executor CPU Time": 1_500_000_000}},
+        task | times,
+        {"Event": f"{sql}ExecutionEnd", "executionId": 0, "time": 4000},
+    ]
+    (tmp_path / "app").write_text("\n".join(map(json.dumps, events)), encoding="utf-8")
+    assert eventlog.read(tmp_path) == (("SortMergeJoin",), 4.0, (), (2.0, 2.0), 1.5)
+
+
 @pytest.mark.parametrize(
     ("size_bytes", "text"), [(9, "9 B"), (1536, "1.5 KB"), (33 << 20, "33 MB"), (None, "?")]
 )

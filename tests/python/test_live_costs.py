@@ -27,21 +27,20 @@ BEGAN = 1_763_800_000_000
 Command = Callable[..., Result]
 
 
-def task(stage: int, launch: int, finish: int, run: int, **more: Any) -> str:
-    """The end of a task; times are milliseconds since the log began."""
+def task(stage: int, launch: int, finish: int, run: int | None, **more: Any) -> str:
+    """The end of a task, in milliseconds since the log began; no `run`, no metrics."""
     reason = more.get("reason", "Success")
+    metrics = {
+        "Executor Run Time": run,
+        "Memory Bytes Spilled": more.get("spilled", 0),
+        "Disk Bytes Spilled": more.get("spilled", 0),
+    }
     return event_logs.event(
         "SparkListenerTaskEnd",
         **{"Stage ID": stage, "Stage Attempt ID": more.get("attempt", 0)},
         **{"Task End Reason": {"Reason": reason}},
         **{"Task Info": {"Launch Time": BEGAN + launch, "Finish Time": BEGAN + finish}},
-        **{
-            "Task Metrics": {
-                "Executor Run Time": run,
-                "Memory Bytes Spilled": more.get("spilled", 0),
-                "Disk Bytes Spilled": more.get("spilled", 0),
-            }
-        },
+        **({} if run is None else {"Task Metrics": metrics}),
     )
 
 
@@ -68,6 +67,8 @@ LINES = [
     task(1, 1100, 1200, 30),
     task(1, 1200, 1300, 20),
     task(1, 1300, 1500, 150, reason="ExceptionFailure"),
+    # Killed before it ran: Spark's DAGScheduler.postTaskEnd gives no metrics.
+    task(1, 1500, 1507, None, reason="TaskKilled"),
     stage(1, 1, attempt=1),
     task(1, 6000, 6400, 390, attempt=1),
     event_logs.event(f"{SQL}ExecutionEnd", executionId=1, time=BEGAN + 9000, errorMessage=""),
@@ -96,8 +97,10 @@ def test_stages_say_what_their_tasks_cost(log: Log) -> None:
     assert first.task_slot_ms == [1000, 5000, 100, 100, 100]
     assert first.slots == 2
     assert first.waiting_ms == 5000 - 1300
-    assert first.lost_slot_ms == 200
+    assert first.lost_slot_ms == 207
     assert first.spilled_slot_ms == 1000
+    assert (first.tasks, first.killed_tasks) == (7, 1)
+    assert first.task_ms == 4900 + 900 + 20 + 30 + 20 + 150
     assert (first.tiny_tasks, first.tiny_start_ms) == (3, 80 + 70 + 80)
     assert (again.slots, again.waiting_ms, again.task_slot_ms) == (1, 0, [400])
 
@@ -105,9 +108,9 @@ def test_stages_say_what_their_tasks_cost(log: Log) -> None:
 def test_costs_of_a_query_are_those_of_its_stages(log: Log) -> None:
     found = costs(log, slots=5)
     (query,) = found.queries.collect()
-    assert (query.description, query.slot_ms) == ("sales", 6500 + 400)
+    assert (query.description, query.slot_ms) == ("sales", 6507 + 400)
     assert (query.waiting_ms, query.starting_ms, query.spilled_ms) == (3700, 230, 1000)
-    assert query.retried_ms == 200 + 400
+    assert query.retried_ms == 207 + 400
     # On their own two slots, and on five: the long task is then alone from 1000 on.
     assert query.own_span_ms == 5000 + 400
     assert query.span_ms == 5000 + 400
@@ -133,7 +136,7 @@ def test_the_command_costs(command: Command, tmp_path: Path) -> None:
     prices.write_text("currency = 'EUR'\nper_core_hour = 3600\n")
     shown = command("costs", "--slots", "5", "--prices", str(prices))
     assert shown.exit_code == 0, shown.output
-    for text in ("sales", "3.7 s", "3.70 EUR", "600 ms", "0.6000 EUR", "5.4 s", "On 5"):
+    for text in ("sales", "3.7 s", "3.70 EUR", "607 ms", "0.6070 EUR", "5.4 s", "On 5"):
         assert text in shown.stdout
     assert "is an estimate" in shown.stderr
     (row,) = json.loads(command("costs", "--json", "--prices", str(prices)).stdout)
@@ -145,7 +148,7 @@ def test_the_command_explain(command: Command) -> None:
     assert shown.exit_code == 0, shown.output
     assert "Query 1 (sales): the log has no decision of aqepilot's on it." in shown.stdout
     assert "It ended well after 9.0 s" in shown.stdout
-    assert "There were 1 stage tried again, 1 failed task." in shown.stdout
+    assert "There were 1 stage tried again, 1 failed task, 1 killed task." in shown.stdout
     assert "waited most in stage 1: 3.7 s in all" in shown.stdout
     listed = command("explain")
     assert listed.stdout.splitlines()[1].split() == [

@@ -57,7 +57,8 @@ def read(folder: Path) -> Query:
         (ended[last] - started[last]) / 1000,
         tuple(d for d in decisions(events) if d.execution_id == last),
         tuple(sorted(max(stages.values(), key=max), reverse=True)),
-        sum(task["Task Metrics"]["Executor CPU Time"] for task in tasks) / 1e9,
+        # Spark gives no metrics for a task that was killed before it ran.
+        sum(task.get("Task Metrics", {}).get("Executor CPU Time", 0) for task in tasks) / 1e9,
     )
 
 
