@@ -76,7 +76,7 @@ def decision(spark: SparkSession) -> Any:
 
 
 @tiers.EIGHTH
-@pytest.mark.parametrize(("shape", "n"), product(["star", "chain", "clique"], SIZES))
+@pytest.mark.parametrize(("shape", "n"), list(product(["star", "chain", "clique"], SIZES)))
 def test_the_order_by_scores_is_executed(
     tables: SparkSession,
     shape: str,

@@ -138,7 +138,7 @@ def test_a_merge_join_that_spark_would_convert_stays_and_sorts_its_sides(
 
 
 @tiers.EIGHTH
-@pytest.mark.parametrize("kind", _kinds(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", list(_kinds()), ids=lambda kind: kind.name)
 def test_every_answer_is_executed_or_has_a_reason(
     tables: SparkSession, kind: Kind, plain: Callable[..., Any], executed: Callable[..., Executed]
 ) -> None:
