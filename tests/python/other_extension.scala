@@ -11,7 +11,11 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.adaptive.{
+  AQEShuffleReadExec,
+  LogicalQueryStage,
+  ShuffleQueryStageExec
+}
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeExec}
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.internal.SQLConf
@@ -137,12 +141,15 @@ object HashHint extends Rule[LogicalPlan] {
     else plan.transform { case j: Join if j.hint != hint => j.copy(hint = hint) }
 }
 
-/** `plans`: a shuffled hash join that builds from the left. */
+/** `plans`: a shuffled hash join that builds from the left.
+  *
+  * Only the first planning is counted: how often Spark plans again depends on whether two stages end together.
+  */
 object PlansJoins extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case ExtractEquiJoinKeys(t, leftKeys, rightKeys, condition, _, l, r, _)
         if Did.asked("plans") =>
-      Did.once("join")
+      if (!plan.exists(_.isInstanceOf[LogicalQueryStage])) Did.once("join")
       Seq(
         ShuffledHashJoinExec(leftKeys, rightKeys, t, BuildLeft, condition, planLater(l), planLater(r))
       )
