@@ -148,7 +148,7 @@ def test_the_command_explain(command: Command) -> None:
     assert shown.exit_code == 0, shown.output
     assert "Query 1 (sales): the log has no decision of aqepilot's on it." in shown.stdout
     assert "It ended well after 9.0 s" in shown.stdout
-    assert "There were 1 stage tried again, 1 failed task, 1 killed task." in shown.stdout
+    assert "It had 1 stage tried again, 1 failed task, 1 killed task." in shown.stdout
     assert "waited most in stage 1: 3.7 s in all" in shown.stdout
     listed = command("explain")
     assert listed.stdout.splitlines()[1].split() == [

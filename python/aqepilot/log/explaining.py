@@ -82,26 +82,21 @@ def went(query: Any, worst: Any | None) -> Iterator[str]:
         yield f"Spark said: {query.error.strip().splitlines()[0]}"
     if query.joins:
         yield f"Its last plan joins by {', '.join(query.joins)}."
-    troubles = {
-        "stage tried again": query.retried_stages,
-        "failed task": query.failed_tasks,
-        "killed task": query.killed_tasks,
-        "dropped event": query.dropped_events,
-    }
-    counted = [texts.plural(n, *_forms(what)) for what, n in troubles.items() if n]
+    troubles = (
+        (query.retried_stages, "stage tried again", "stages tried again"),
+        (query.failed_tasks, "failed task", "failed tasks"),
+        (query.killed_tasks, "killed task", "killed tasks"),
+        (query.dropped_events, "dropped event", "dropped events"),
+    )
+    counted = [texts.plural(n, one, many) for n, one, many in troubles if n]
     if counted:
-        yield f"There were {', '.join(counted)}."
+        yield f"It had {', '.join(counted)}."
     if worst is not None:
         yield (
             f"Its cores waited most in stage {worst.stage_id}: {texts.duration(worst.waiting_ms)} "
             f"in all, as the longest task took {texts.duration(worst.max_task_ms)} and the median "
             f"{texts.duration(worst.median_task_ms)}."
         )
-
-
-def _forms(what: str) -> tuple[str, str]:
-    noun, _, rest = what.partition(" tried")
-    return what, f"{noun}s{' tried' * bool(rest)}{rest}"
 
 
 def _query(log: Log, execution_id: int, app_id: str | None) -> Any:
