@@ -48,7 +48,7 @@ unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPA
 
 JVM_SOURCES    := $(shell find jvm/src/main project/*.* -type f 2>/dev/null) build.sbt $(TABLE) python/aqepilot/__about__.py python/aqepilot/worker.py
 JVM_TESTS      := $(shell find tests/jvm tests/cases project/test-resources -type f)
-PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -name '*.pyc' -not -path '*/jars/*') pyproject.toml
+PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -path '*/__pycache__/*' -not -path '*/jars/*') pyproject.toml
 WHEEL          := dist/aqepilot-$(VERSION)-py3-none-any.whl
 # The minors whose own suites run: those that are asked for, else the oldest and the newest on Maven.
 PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/published.csv)

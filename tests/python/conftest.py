@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
@@ -27,6 +28,12 @@ import tiers
 import tpch as tpch_data
 from aqepilot import conf
 from aqepilot.cli import main
+
+# A machine may be busy.
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("untimed")
 
 TPCH_SCALE = 0.01
 

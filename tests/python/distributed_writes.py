@@ -53,7 +53,7 @@ def facts(spark: SparkSession) -> dict[str, Any]:
 
 def told(spark: SparkSession) -> str:
     """The plans of the newest execution that wrote something, as far as Spark has told them."""
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60000)
     found = spark._jsparkSession.sharedState().statusStore().executionsList()
     texts = [found.apply(i).physicalPlanDescription() for i in range(found.size())]
     return [text for text in texts if "Execute Insert" in text][-1]
@@ -61,7 +61,7 @@ def told(spark: SparkSession) -> str:
 
 def ran(spark: SparkSession) -> str:
     """The same, with the final plan. 4.3 does not tell it where a write is not planned."""
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + 120
     while "isFinalPlan=false" in (text := told(spark)):
         assert time.monotonic() < give_up, text
         time.sleep(0.05)

@@ -34,11 +34,19 @@ try:
     spark.sql("SELECT assert_true(id < 10) FROM a").collect()
 except Exception:
     pass
-time.sleep(1)
 url = f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}/"
 def rest(path):
     with urllib.request.urlopen(url + path) as found:
         return json.load(found)
+def runs():  # what is killed ends after its query
+    return any(stage["status"] == "ACTIVE" or stage["numActiveTasks"] for stage in rest("stages")
+        ) or any(one["status"] == "RUNNING" for one in rest("sql?length=1000&details=false"))
+end = time.monotonic() + 60
+while True:
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60000)
+    if not runs() or time.monotonic() > end:
+        break
+    time.sleep(0.1)
 print("store", json.dumps({
     "sql": rest("sql?length=1000&details=false"), "stages": rest("stages"), "jobs": rest("jobs")
 }))

@@ -228,6 +228,7 @@ def main() -> None:
         flush=True,
     )
     root.stop()
+    time.sleep(1)  # for threads that tell how much was printed
 
 
 if __name__ == "__main__":

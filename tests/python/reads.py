@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import plans
+import policies
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -84,5 +85,4 @@ def decide(spark: SparkSession, text: str, name: str = "test", **more: str) -> N
 
 def decisions(spark: SparkSession) -> list[Row]:
     """Returns the session's decisions at the point, oldest first."""
-    sql = "SELECT * FROM aqepilot_decisions() WHERE point = :point ORDER BY decision_id"
-    return spark.sql(sql, args={"point": POINT}).collect()
+    return [d for d in policies.decisions(spark) if d.point == POINT]

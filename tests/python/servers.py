@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -55,12 +57,14 @@ class Server(NamedTuple):
     log: Path
 
 
-def _free_ports(n: int) -> list[int]:
-    with ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for one in found:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in found]
+def free_port() -> int:
+    """Returns a port that nothing listens at and that Linux gives to nobody who asks for any."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(10000, first)
+        with socket.socket() as found, contextlib.suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager
@@ -79,7 +83,7 @@ def running(
     Raises:
         RuntimeError: It ended, or does not answer in time; with the end of its log.
     """
-    thrift, connect = _free_ports(2)
+    thrift, connect = free_port(), free_port()
     own = CONF | {"spark.connect.grpc.binding.port": str(connect)}
     extra = (
         [] if pyspark.__version__ >= "4" else ["--jars", f"{submitting.spark_jar()},{CONNECT_JAR}"]
@@ -116,7 +120,7 @@ def running(
 @contextmanager
 def standalone(folder: Path, timeout_s: float = 120) -> Iterator[str]:
     """Starts Spark's own cluster, a master and a worker of two cores; gives the master's URL."""
-    (port,) = _free_ports(1)
+    port = free_port()
     url = f"spark://127.0.0.1:{port}"
     package = "org.apache.spark.deploy"
     daemons = (
@@ -154,7 +158,7 @@ def _answers(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-def by_jdbc(server: Server, statements: Sequence[str], timeout_s: float = 120) -> list[list[str]]:
+def by_jdbc(server: Server, statements: Sequence[str], timeout_s: float = 300) -> list[list[str]]:
     """Runs statements by beeline in one session and returns all rows; an error is a row, too."""
     words = [str(Path(pyspark.__file__).parent / "bin" / "beeline")]
     words += ["-u", f"jdbc:hive2://127.0.0.1:{server.thrift}/", "-n", "test", "--silent=true"]
@@ -175,7 +179,7 @@ def by_jdbc(server: Server, statements: Sequence[str], timeout_s: float = 120) -
 
 
 def by_connect(
-    server: Server, statements: Sequence[str], timeout_s: float = 120
+    server: Server, statements: Sequence[str], timeout_s: float = 300
 ) -> list[list[str]]:
     """Runs statements in a client process of Spark Connect and returns all rows, as `by_jdbc`."""
     done = subprocess.run(

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Row
 
+import policies
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -83,8 +85,7 @@ def struct(**fields: Any) -> str:
 
 def decisions(spark: SparkSession) -> list[Row]:
     """Returns the session's decisions at this point, oldest first."""
-    sql = f"SELECT * FROM aqepilot_decisions() WHERE point = '{POINT}' ORDER BY decision_id"
-    return spark.sql(sql).collect()
+    return [d for d in policies.decisions(spark) if d.point == POINT]
 
 
 def last(spark: SparkSession) -> Row:

@@ -80,7 +80,7 @@ def submit(
     memory: str = "1g",
     quick: bool = True,
     env: Mapping[str, str] | None = None,
-    timeout_s: float = 180,
+    timeout_s: float = 400,
     own_jvm: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """Submits a script's text and returns what it printed and its exit code.
@@ -118,7 +118,7 @@ def submit(
 
 
 def in_kept_jvm(
-    command: Sequence[str], folder: Path, timeout_s: float = 180, python_path: str = ""
+    command: Sequence[str], folder: Path, timeout_s: float = 400, python_path: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command of spark-submit in the JVM of this process that is kept for jobs.
 

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import little
 import tiers
 from plans import Executed
+from policies import decisions
 from rows import assert_same_rows
 
 pytestmark = tiers.ON_ONE
@@ -95,10 +96,6 @@ def enforce(spark: SparkSession, text: str, name: str = "test") -> None:
 
 def on_side(word: str, side: str) -> str:
     return f"CASE WHEN side.is_left = {str(side == 'left').lower()} THEN '{word}' END"
-
-
-def decisions(spark: SparkSession) -> list[Any]:
-    return spark.sql("SELECT * FROM aqepilot_decisions() ORDER BY decision_id").collect()
 
 
 def is_admitted(kind: JoinKind, word: str, side: str) -> bool:

@@ -134,7 +134,7 @@ for name, settings in applications.items():
     status = spark.sql("SELECT * FROM aqepilot_status()").collect()
     if "unit" in "".join(settings):
         told += [join(spark, i) for i in range(3, 15)]
-        others = [spark.newSession() for _ in range(12)]
+        others = [spark.newSession() for _ in range(24)]
         told += [join(other, 1) for other in others]
     found[name] = {
         "app": spark.sparkContext.applicationId,
@@ -353,11 +353,13 @@ def test_each_query_of_a_run_is_drawn_for_by_itself(ran):
 
 def test_each_session_is_drawn_for_by_itself(ran):
     found, logged, _ = ran
-    units = [unit for what, unit, _ in told(logged["of sessions"]) if what == "assigned"]
-    assert len(units) == len(set(units)) == 13
+    units = [(unit, arm) for what, unit, arm in told(logged["of sessions"]) if what == "assigned"]
+    assert len(units) == len({unit for unit, _ in units}) == 25
+    arms = parse_arms(ARMS)
+    assert all(arm == arm_of(arms, bucket("", NAME, unit)).name for unit, arm in units)
     drawn = are_broadcast(found["of sessions"])
     assert len(set(drawn[:14])) == 1
-    assert 0 < sum(drawn[14:]) < 12
+    assert 0 < sum(drawn[14:]) < 24
 
 
 def test_the_logs_say_what_the_experiment_found(ran, logs, tmp_path, command_line):

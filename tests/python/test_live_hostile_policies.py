@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,7 @@ SOME = list(ALL) if tiers.ALL else [*list(ALL)[::30], PRINTS]
 CASES = {key: ALL[key] for key in ALL if key in SOME}
 every_case = pytest.mark.parametrize("key", CASES, ids=lambda key: f"{key[0]}: {key[1]}")
 MINOR = ".".join(pyspark.__version__.split(".")[:2])
-DEADLINE_S = 2
+DEADLINE_S = 2 if tiers.ALL else 5
 # Of a hang, on any machine: an ask may take its turn and then an answer, a few times in a query.
 LONG_S = 300
 CONF = {
@@ -119,11 +121,20 @@ def test_nothing_is_left_when_the_sessions_have_ended(ran: dict[str, Any]) -> No
 def test_nothing_is_left_of_the_job(ran: dict[str, Any]) -> None:
     assert ran["last"]["files"] == []
     mark = f"HOSTILE_TEST_MARK={ran['mark']}".encode()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            assert mark not in (process / "environ").read_bytes().split(b"\0"), process
-        except OSError:
-            continue
+
+    def left() -> list[Path]:
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                if mark in (process / "environ").read_bytes().split(b"\0"):
+                    found.append(process)
+        return found
+
+    # What ends a function's processes may outlive the driver by a moment.
+    end = time.monotonic() + 30
+    while left() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert left() == []
 
 
 def test_what_a_function_prints_does_not_fill_the_log(ran: dict[str, Any]) -> None:

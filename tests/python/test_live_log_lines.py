@@ -41,7 +41,7 @@ def run(texts, adaptive):
         log.info(f"BEGIN {json.dumps(query)}")
         df = spark.sql(query)
         df.collect()
-        spark._jsc.sc().listenerBus().waitUntilEmpty()
+        spark._jsc.sc().listenerBus().waitUntilEmpty(60000)
     log.info("BEGIN null")
 for name, texts in sets.items():
     for adaptive in False, True:
@@ -70,9 +70,11 @@ QUERIES = (
     "GROUP BY k",
     "SELECT * FROM a WHERE k NOT IN (SELECT k FROM b WHERE j < 7)",
 )
-# Spark's own on what is compiled or dropped from memory, and on which stages run at a moment.
+# Spark's own on what is compiled or dropped from memory, on which stages run at a moment, and on
+# what a busy machine delays.
 ELSEWHERE = re.compile(
     r"(CodeGenerator|ContextCleaner|BlockManager\w*|MemoryStore|mark): "
+    r"|(AsyncEventQueue|HeartbeatReceiver|Executor: Issue communicating)"
     r"|DAGScheduler: (running|waiting|failed|looking)"
 )
 LINE = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|WARN|ERROR) ([\w.$]+): (.*)$")

@@ -87,6 +87,7 @@ for mode in ("off", "enforce"):
     print(mode, "rows:", sorted(tuple(row) for row in ran.rows))
     print(mode, "splits:", *(read.splits() for read in plans.reads(df)))
     print(mode, "reads:", *(read.kind or "unchanged" for read in reads.of(df)))
+    sc._jsc.sc().listenerBus().waitUntilEmpty(60000)
     tracker = sc.statusTracker()
     jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(mode))
     stages = [tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds]
@@ -119,6 +120,8 @@ def test_stages_run_again_as_decided(
             "spark.sql.extensions": EXTENSION,
             "spark.executor.memory": "512m",
             "spark.scheduler.minRegisteredResourcesRatio": "1",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+            "spark.shuffle.io.retryWait": "100ms",
         }
         | {"spark.aqepilot.policies": "p"}
         | {

@@ -73,13 +73,15 @@ def test_a_policy_removed_while_its_query_runs(
     ran: list[Executed] = []
     query = threading.Thread(target=lambda: ran.append(executed(slow)))
     query.start()
-    deadline = time.monotonic() + 60
-    while not policies.decisions(session) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert policies.reasons(session) == {"APPLIED"}
-    session.conf.unset("spark.aqepilot.policies")
-    gate.touch()
-    query.join()
+    try:
+        deadline = time.monotonic() + 60
+        while not policies.decisions(session) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert policies.reasons(session) == {"APPLIED"}
+    finally:
+        session.conf.unset("spark.aqepilot.policies")
+        gate.touch()
+        query.join()
     assert_same_rows(ran[0].rows, before.rows)
     # Spark's own choice by size, as if the policy had never been there.
     assert ran[0].strategies == ["BroadcastHashJoin BuildRight"]

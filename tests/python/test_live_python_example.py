@@ -22,7 +22,7 @@ df.write.parquet("rows")
 spark.read.parquet("rows").createOrReplaceTempView("rows")
 queries = [f"SELECT k, max(v) AS v FROM rows WHERE k < {n} GROUP BY k" for n in (5e3, 3e4, 1e5)]
 found = [sorted(map(tuple, spark.sql(query).collect())) for query in queries]
-spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60000)
 decided = spark.sql(
     "SELECT point, answer, reason, revision, fate FROM aqepilot_decisions() ORDER BY decision_id"
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -23,10 +23,10 @@ pytestmark = tiers.on("4.3")
 QUERY = each_point.QUERIES["dynamic_join_selection"]
 
 
-def known(spark: SparkSession) -> int:
-    """How many sessions' functions the driver keeps."""
+def known(spark: SparkSession, texts: Iterable[tuple[str, str]]) -> int:
+    """How many of these functions, each with its session's token, the driver keeps."""
     functions = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.python.SessionFunctions")
-    return int(functions.sessions())
+    return sum(functions.get(token, text).isDefined() for token, text in texts)
 
 
 def fails(secret: str) -> Callable[[Any], Any]:
@@ -126,7 +126,8 @@ def test_what_spark_copies_of_a_session_has_its_functions(
 def test_what_a_session_brought_ends_with_it(
     new_session: Callable[[], SparkSession], spark: SparkSession
 ) -> None:
-    before = known(spark)
+    key = "spark.aqepilot.policy.session.shuffle_partitions"
+    brought = []
     sessions = [new_session() for _ in range(5)]
     for number, own in enumerate(sessions, 1):
         aqepilot.use(own, shuffle_partitions=lambda facts, number=number: number)
@@ -134,15 +135,16 @@ def test_what_a_session_brought_ends_with_it(
         query = own.sql("SELECT count(*) FROM range(9) GROUP BY id % 3")
         planned = query._jdf.queryExecution().executedPlan()
         assert f", {number}), ENSURE_REQUIREMENTS" in planned.toString()
-    assert known(spark) == before + len(sessions)
+        brought.append((own.conf.get(TOKEN_KEY), own.conf.get(key)))
+    assert known(spark, brought) == len(sessions)
     del own, query, planned
     sessions.clear()
     new_session()  # PySpark keeps the newest one
     assert spark._jvm is not None
     spark._jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)
-    end = time.monotonic() + 60
-    while known(spark) > before and time.monotonic() < end:
+    end = time.monotonic() + 120
+    while known(spark, brought) and time.monotonic() < end:
         gc.collect()
         spark._jvm.System.gc()
         time.sleep(0.1)
-    assert known(spark) <= before
+    assert known(spark, brought) == 0

@@ -101,7 +101,10 @@ def test_what_the_log_says_of_the_application(ran: Ran, expected: Rows) -> None:
 def test_decisions_are_those_of_the_live_view(ran: Ran, expected: Rows) -> None:
     """Facts, fates and claimed queries included."""
     found = expected["decisions"]
-    assert len(found) >= 16
+    # How many records a join has depends on whether its sides end together.
+    sides = {(d["execution_id"], d["side"]) for d in found}
+    assert sides == {(n, side) for n, _ in sides for side in ("left", "right")}
+    assert len(sides) == 12
     assert {d["point"] for d in found} == {policies.POINT}
     live = {d["decision_id"]: d for d in ran.decisions}
     assert {d["decision_id"] for d in found} == set(live)
@@ -249,7 +252,10 @@ def test_a_log_in_progress_that_is_cut_off(
     log = tmp_path / f"{ran.app}{suffix}.inprogress"
     event_logs.written(spark, ran.lines, log, codec)
     data = log.read_bytes()
-    log.write_bytes(data[: len(data) * 3 // 4])
+    cut = len(data) * 3 // 4
+    if not codec:
+        cut = data.rindex(b"\n", 0, cut) + len('\n{"Event":')
+    log.write_bytes(data[:cut])
     found = read_log(spark, tmp_path)
     (app,) = rows(found, "applications")["applications"]
     assert app["ended"] is None
@@ -259,7 +265,7 @@ def test_a_log_in_progress_that_is_cut_off(
     queries = rows(found, "queries")["queries"]
     assert [q for q in queries if q["ended"]]
     if not codec:
-        whole = data[: len(data) * 3 // 4].decode().splitlines()[:-1]
+        whole = data[:cut].decode().splitlines()[:-1]
         assert app["lines"] == len(whole) + 1
         started = {json.loads(e)["executionId"] for e in whole if "SQLExecutionStart" in e[:90]}
         assert {q["execution_id"] for q in queries} == started

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 import aqepilot
 import little
+import servers
 import submitting
 import tiers
 from aqepilot import NotLiveError, Policy, PolicyError
@@ -161,9 +161,7 @@ client.default_port = staticmethod(lambda: {port})
 
 
 def run_connect(tmp_path, *words, job=CONNECT):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = servers.free_port()
     (tmp_path / "conf").mkdir()
     defaults = tmp_path / "conf" / "spark-defaults.conf"
     defaults.write_text(f"spark.connect.grpc.binding.port {port}\n")
@@ -183,7 +181,7 @@ def run_connect(tmp_path, *words, job=CONNECT):
         env=env,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=500,
         check=False,
     )
     line = next((x for x in done.stdout.splitlines() if "TOLD" in x), None)

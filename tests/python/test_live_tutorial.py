@@ -40,7 +40,8 @@ def plain(text: str) -> list[str]:
     text = re.sub(r"\([0-9a-f]{12}\)", "(id)", text)
     text = re.sub(r"\d[\d.,:-]*(?: (?:ms|s|min|B|KiB|MiB|GiB)\b)?", "N", text)
     text = text.replace(", N spilled to disk", "")
-    text = re.sub(r" \(N times\.\)|; other N.*|[^ ]*/(?=control\.json)", "", text)
+    text = re.sub(r"; other N.*", ".", text)
+    text = re.sub(r" \(N times\.\)|[^ ]*/(?=control\.json)", "", text)
     lines = (" ".join(line.split()) for line in text.splitlines())
     return sorted({line for line in lines if line and not re.search(VARIES, line)})
 

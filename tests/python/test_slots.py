@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aqepilot.log.slots import Layout, laid_out, lay_out
@@ -22,7 +22,6 @@ def test_a_long_last_task_costs_more_on_more_slots() -> None:
 
 
 @given(TASKS, st.integers(1, 80))
-@settings(max_examples=100, deadline=None)
 def test_no_layout_is_shorter_than_its_work_or_its_longest_task(
     tasks: list[int], slots: int
 ) -> None:

@@ -74,7 +74,7 @@ def test_parts_run_side_by_side_and_their_tests_are_counted(run):
     assert done.returncode == 0, done.stdout + done.stderr
     # Two tests of one file, one of them skipped; a part without tests counts as one.
     assert done.stdout.splitlines()[-1] == "8 passed, 0 failed"
-    assert "==== make install: passed in 0 s" in done.stdout
+    assert re.search(r"==== make install: passed in \d+ s", done.stdout)
     assert "Failed tests" not in done.stdout
     assert "The end of" not in done.stdout
     lines = [line.split() for line in done.stdout.splitlines()]
@@ -146,9 +146,10 @@ def test_a_part_that_hangs_is_ended_with_what_it_started(run, tmp_path):
 
 
 def test_a_part_that_takes_too_long_tells_which_of_its_tests_have_run(run):
-    done = run("test-python-slow", MOST_S_OF_A_PART="1")
+    # In less the shell may not have come to its trap on a busy machine.
+    done = run("test-python-slow", MOST_S_OF_A_PART="5")
     assert done.returncode == 1
-    assert "ended by make test: it took more than 1 s" in done.stdout
+    assert "ended by make test: it took more than 5 s" in done.stdout
     assert ["71.0", "1", "test-python-slow:", "test_y"] in [
         line.split() for line in done.stdout.splitlines()
     ]

@@ -15,10 +15,10 @@ GUARD = "spark.aqepilot.guard.max_partitions"
 # over: the policies of its first arm are asked.
 SUBMITTED = {
     "limits": {
-        "spark.aqepilot.ask.deadline": "10s",
+        "spark.aqepilot.ask.deadline": "30s",
         "spark.aqepilot.ask.breaker_failures": "9",
         "spark.aqepilot.ask.breaker_time": "9s",
-        "spark.aqepilot.python.load_timeout": "9s",
+        "spark.aqepilot.python.load_timeout": "90s",
         "spark.aqepilot.python.workers": "2",
         "spark.aqepilot.python.memory": "1g",
         "spark.aqepilot.python.allow_session": "true",

@@ -244,7 +244,7 @@ final private class Runner(
     val thread = new Thread(() => work(told, failed, steps, after), s"fork-$number")
     thread.setContextClassLoader(loader)
     thread.start()
-    thread.join(120000)
+    thread.join(400000)
     if (thread.isAlive) failed.put("hung", thread.getStackTrace.take(12).mkString(" < "))
     val before = Thread.currentThread().getContextClassLoader
     Thread.currentThread().setContextClassLoader(loader)

@@ -76,7 +76,7 @@ class BreakerSuite extends AnyFunSuite {
   }
 
   private def ask(policies: CompiledPolicy*) =
-    AskBudget.within(10L * 1000 * 1000)(policies.map(_.eval(InternalRow.empty)).last)
+    AskBudget.within(200L * 1000 * 1000)(policies.map(_.eval(InternalRow.empty)).last)
 
   private def isOpen(answer: Either[EvaluationFailure, Any]) =
     answer.left.exists(_.reason == Reason.EvaluationBreakerOpen)
@@ -84,13 +84,13 @@ class BreakerSuite extends AnyFunSuite {
   test("who comes to an ask whose time another has spent is not blamed for it") {
     val late = new BoundedPolicy(new Burning(1), new Breaker(2, 1L << 60))
     (1 to 3).foreach { _ =>
-      assert(ask(new Burning(11), late).left.exists(_.reason == Reason.EvaluationDeadline))
+      assert(ask(new Burning(220), late).left.exists(_.reason == Reason.EvaluationDeadline))
     }
     assert(!isOpen(ask(late)))
   }
 
   test("who spends an ask's time by itself is left alone after a while") {
-    val slow = new BoundedPolicy(new Burning(11), new Breaker(2, 1L << 60))
+    val slow = new BoundedPolicy(new Burning(220), new Breaker(2, 1L << 60))
     (1 to 2).foreach(_ => assert(!isOpen(ask(slow))))
     assert(isOpen(ask(slow)))
   }

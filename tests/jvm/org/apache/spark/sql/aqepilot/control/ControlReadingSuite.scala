@@ -19,9 +19,11 @@ class HangingFileSystem extends RawLocalFileSystem {
   override def getUri: java.net.URI = java.net.URI.create("hangs:///")
   override def getScheme: String = "hangs"
   override def open(path: Path, bufferSize: Int): FSDataInputStream = {
-    HangingFileSystem.waiting.incrementAndGet()
-    HangingFileSystem.latch.get.await()
-    HangingFileSystem.waiting.decrementAndGet()
+    val latch = HangingFileSystem.latch.get
+    val waits = latch.getCount > 0
+    if (waits) HangingFileSystem.waiting.incrementAndGet()
+    latch.await()
+    if (waits) HangingFileSystem.waiting.decrementAndGet()
     super.open(new Path(path.toUri.getPath), bufferSize)
   }
 }

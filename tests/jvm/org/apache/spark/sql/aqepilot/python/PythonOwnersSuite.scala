@@ -41,7 +41,7 @@ class PythonOwnersSuite extends AnyFunSuite with PythonWorkersFixture {
   }
 
   test("a query does not wait for an import: its function is asked when it is loaded") {
-    start("aqepilot.ask.deadline" -> "300ms")
+    start("aqepilot.ask.deadline" -> "300ms", "aqepilot.ask.breaker_failures" -> "1000")
     val go = new File(folder, "go")
     write(
       "slow.py",
@@ -104,7 +104,7 @@ class PythonOwnersSuite extends AnyFunSuite with PythonWorkersFixture {
   }
 
   test("what can be loaded no more is loaded again when the breaker lets it be tried") {
-    start("aqepilot.ask.breaker_failures" -> "1", "aqepilot.ask.breaker_time" -> "3s")
+    start("aqepilot.ask.breaker_failures" -> "1", "aqepilot.ask.breaker_time" -> "8s")
     val isBroken = new File(folder, "broken")
     write(
       "sometimes.py",

@@ -107,7 +107,7 @@ class PythonWorkersSuite extends AnyFunSuite with PythonWorkersFixture {
       val (answer, seconds) = timed(asked(policy, facts("hang")))
       assert(answer === "PYTHON_DEADLINE: no answer within 1000 ms")
       assert(seconds >= 1 && seconds < 30)
-      assert(asked(policy) === "BROADCAST")
+      assert(served(policy) === "BROADCAST")
       assert(pid !== first)
       soon(!isThere(first))
     }
@@ -157,16 +157,16 @@ class PythonWorkersSuite extends AnyFunSuite with PythonWorkersFixture {
 
   Seq(10, 1000000).foreach { partitions =>
     test(s"a process that does not read $partitions numbers is waited for no longer than that") {
-      start("aqepilot.ask.deadline" -> "1s")
+      start("aqepilot.ask.deadline" -> "3s")
       val policy = function("def choose(facts): return str(len(facts.side.bytes_by_partition_id))")
       val row = facts(bytes = Seq.fill(partitions)(1L))
       assert(asked(policy, row) === partitions.toString)
       val first = pid
       kill(first, signal = 19)
       val (answer, seconds) = timed(asked(policy, row))
-      assert(answer === "PYTHON_DEADLINE: no answer within 1000 ms")
-      assert(seconds >= 1 && seconds < 30)
-      assert(asked(policy, row) === partitions.toString)
+      assert(answer === "PYTHON_DEADLINE: no answer within 3000 ms")
+      assert(seconds >= 3 && seconds < 30)
+      assert(served(policy, row) === partitions.toString)
       soon(!isThere(first))
     }
   }
@@ -239,7 +239,7 @@ class PythonWorkersSuite extends AnyFunSuite with PythonWorkersFixture {
   }
 
   test("after repeated failures a function is not asked for a while, others are") {
-    start("aqepilot.ask.breaker_failures" -> "2", "aqepilot.ask.breaker_time" -> "3s")
+    start("aqepilot.ask.breaker_failures" -> "2", "aqepilot.ask.breaker_time" -> "8s")
     val mended = new File(folder, "mended")
     mended.delete()
     val policy = function(

@@ -148,7 +148,7 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
 
   def nextDecisionId(): Long = ids.incrementAndGet()
 
-  /** The live view, oldest first, of one session or (none) of all. Waits up to 2 s for what happened
+  /** The live view, oldest first, of one session or (none) of all. Waits up to 10 s for what happened
     * before to be seen, so that the fates of a query that just ended are there.
     */
   def decisions(sessionId: Option[String]): Seq[(AqePilotDecision, Option[AqePilotFate])] =
@@ -157,7 +157,7 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
       if (listening && !sc.isStopped) {
         val barrier = new Barrier
         sc.listenerBus.post(barrier)
-        barrier.passed.await(2, TimeUnit.SECONDS)
+        barrier.passed.await(10, TimeUnit.SECONDS)
       }
       ring.decisions.filter(kept => sessionId.forall(_ == Owners.of(kept._1.sessionId)))
     }
