@@ -50,6 +50,7 @@ def described(spark: SparkSession, text: str) -> dict[int, str]:
 
     As Spark's own status store has them: it takes a job description as the name of an execution.
     """
+    spark._jsparkSession.sparkContext().listenerBus().waitUntilEmpty(60000)
     executions = spark._jsparkSession.sharedState().statusStore().executionsList()
     found: dict[int, str] = {}
     for i in range(executions.size()):

@@ -36,7 +36,7 @@ def aqepilot_command(*words, **environment):
         env=submitting.environment(short=True, PYTHONPATH=path, **environment),
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=400,
         check=False,
     )
 

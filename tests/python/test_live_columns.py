@@ -135,7 +135,8 @@ def test_no_job_runs_for_it(spark):
     try:
         column.to_sql(spark, POINT, CASES["a lambda"]())
     finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        for key in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+            spark.sparkContext.setLocalProperty(key, None)
     assert list(spark.sparkContext.statusTracker().getJobIdsForGroup("columns")) == []
 
 

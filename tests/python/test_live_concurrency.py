@@ -143,7 +143,7 @@ def test_sessions_with_policies_at_all_points(
 
     def job(name: str | None) -> Callable[[], None]:
         def run() -> None:
-            for sql in set(each_point.QUERIES.values()):
+            for sql in dict.fromkeys(each_point.QUERIES.values()):
                 runs.append((name, sql, each_point.run(sessions[name], sql)))
 
         return run

@@ -188,7 +188,7 @@ def test_it_is_seen_within_a_refresh(ran: Ran) -> None:
     steps, _, _ = ran
     times = [step["seconds"] for step in steps.values() if "seconds" in step]
     assert len(times) == 11
-    assert sorted(times)[len(times) // 2] < 5
+    assert sorted(times)[len(times) // 2] < 15
 
 
 def test_the_status_says_what_holds_and_why(ran: Ran) -> None:

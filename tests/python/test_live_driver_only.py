@@ -14,7 +14,7 @@ import tiers
 from conftest import Submit
 
 JOB = """
-import sys
+import sys, time
 sys.path.insert(0, sys.argv[1])
 import plans, policies
 from pyspark.sql import SparkSession
@@ -37,7 +37,11 @@ print("as rows", spark.sql("SELECT kind FROM aqepilot_status()").rdd.map(lambda 
 jvm = sc._jvm
 executors = set(sc.parallelize(range(8), 4).map(lambda _: __import__("os").getppid()).collect())
 driver = jvm.java.lang.ProcessHandle.current().pid()
-print("elsewhere", driver not in executors, len(sc._jsc.sc().statusTracker().getExecutorInfos()))
+tracker = sc._jsc.sc().statusTracker()
+end = time.monotonic() + 120
+while len(tracker.getExecutorInfos()) < 3 and time.monotonic() < end:
+    time.sleep(0.1)
+print("elsewhere", driver not in executors, len(tracker.getExecutorInfos()))
 print("jars", sc._jsc.sc().listJars().size())
 """
 

@@ -504,7 +504,7 @@ def test_what_may_not_be_read(
             env=environment,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=400,
             check=False,
         )
     finally:
