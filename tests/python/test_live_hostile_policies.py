@@ -34,7 +34,7 @@ SOME = list(ALL) if tiers.ALL else [*list(ALL)[::30], PRINTS]
 CASES = {key: ALL[key] for key in ALL if key in SOME}
 every_case = pytest.mark.parametrize("key", CASES, ids=lambda key: f"{key[0]}: {key[1]}")
 MINOR = ".".join(pyspark.__version__.split(".")[:2])
-DEADLINE_S = 2 if tiers.ALL else 5
+DEADLINE_S = 2 if tiers.ALL else 3
 # Of a hang, on any machine: an ask may take its turn and then an answer, a few times in a query.
 LONG_S = 300
 CONF = {

@@ -242,7 +242,7 @@ def test_a_function_at_fault_costs_a_submitted_job_its_decisions_only(
     conf = {
         "spark.aqepilot.ask.breaker_failures": "2",
         "spark.aqepilot.ask.breaker_time": "10min",
-        "spark.aqepilot.ask.deadline": "6s" if reason == "PYTHON_DEADLINE" else "20s",
+        "spark.aqepilot.ask.deadline": "4s" if reason == "PYTHON_DEADLINE" else "20s",
     }
     reasons, status, stderr = submitted(spark_submit, module, function, conf)
     assert reasons[reason] == 2
