@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,8 +14,8 @@ import little
 import policies
 import tiers
 from rows import assert_same_rows
+from waiting import until
 
-LIMIT_S = 120
 # Millions of additions, which cannot be worked out before the facts are there.
 LONG = "cluster.default_parallelism"
 for i in range(4):
@@ -57,13 +56,6 @@ class JavaThread:
 
     def rows(self) -> list[tuple[str]]:
         return [(str(row.toString()),) for row in self._task.get() or []]
-
-
-def soon(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -109,10 +101,10 @@ def test_a_query_cancelled_while_its_policy_is_asked(
     text = each_point.SETS["one"][point]
     each_point.use(spark, {point: f"CASE WHEN {LONG} >= 0 THEN {text} END"})
     query = JavaThread(spark, sql)
-    soon(lambda: query.is_asking() or query.is_done())
+    assert until(lambda: query.is_asking() or query.is_done())
     assert not query.is_done(), policies.status(spark, "problem")
     CANCEL[how](spark, query)
-    soon(query.is_done)
+    assert until(query.is_done)
     if how == "interrupt" and sql == each_point.WRITE:
         # Where Hadoop makes a folder by a command, it takes the thread's interrupt for its own.
         try:

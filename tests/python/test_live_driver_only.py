@@ -14,9 +14,9 @@ import tiers
 from conftest import Submit
 
 JOB = """
-import sys, time
+import sys
 sys.path.insert(0, sys.argv[1])
-import plans, policies
+import plans, policies, waiting
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
@@ -38,9 +38,7 @@ jvm = sc._jvm
 executors = set(sc.parallelize(range(8), 4).map(lambda _: __import__("os").getppid()).collect())
 driver = jvm.java.lang.ProcessHandle.current().pid()
 tracker = sc._jsc.sc().statusTracker()
-end = time.monotonic() + 120
-while len(tracker.getExecutorInfos()) < 3 and time.monotonic() < end:
-    time.sleep(0.1)
+waiting.until(lambda: len(tracker.getExecutorInfos()) >= 3)
 print("elsewhere", driver not in executors, len(tracker.getExecutorInfos()))
 print("jars", sc._jsc.sc().listJars().size())
 """

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 
 import submitting
 import tiers
+from waiting import until
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.append(str(TESTS))
@@ -131,9 +131,7 @@ def test_nothing_is_left_of_the_job(ran: dict[str, Any]) -> None:
         return found
 
     # What ends a function's processes may outlive the driver by a moment.
-    end = time.monotonic() + 30
-    while left() and time.monotonic() < end:
-        time.sleep(0.1)
+    until(lambda: not left(), 30)
     assert left() == []
 
 

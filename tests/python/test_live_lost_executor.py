@@ -32,7 +32,7 @@ tests, root = sys.argv[1:]
 sys.path.insert(0, tests)
 from pathlib import Path
 from threading import Thread
-import plans, policies, reads, skewed
+import plans, policies, reads, skewed, waiting
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
@@ -40,13 +40,6 @@ sc = spark.sparkContext
 root = Path(root)
 skewed.write(spark, root)
 skewed.register(spark, root)
-
-def soon(condition):
-    end = time.monotonic() + 120
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError
-        time.sleep(0.05)
 
 def gate(folder, n):
     folder = Path(folder)
@@ -57,7 +50,7 @@ def gate(folder, n):
     return n
 
 def kill_one(folder):
-    soon((folder / "reached").exists)
+    assert waiting.until((folder / "reached").exists)
     children = sc._jvm.java.lang.ProcessHandle.current().children().iterator()
     executors = []
     while children.hasNext():
@@ -66,7 +59,7 @@ def kill_one(folder):
             executors.append(child)
     print("executors:", len(executors))
     executors[0].destroyForcibly()
-    soon(lambda: not executors[0].isAlive())
+    assert waiting.until(lambda: not executors[0].isAlive())
     (folder / "open").touch()
 
 spark.udf.register("gate", gate, "long")

@@ -16,6 +16,7 @@ import policies
 import tiers
 from plans import Executed
 from rows import assert_same_rows
+from waiting import until
 
 pytestmark = [tiers.EIGHTH, tiers.ON_ONE]
 
@@ -74,9 +75,7 @@ def test_a_policy_removed_while_its_query_runs(
     query = threading.Thread(target=lambda: ran.append(executed(slow)))
     query.start()
     try:
-        deadline = time.monotonic() + 60
-        while not policies.decisions(session) and time.monotonic() < deadline:
-            time.sleep(0.2)
+        until(lambda: policies.decisions(session), 60)
         assert policies.reasons(session) == {"APPLIED"}
     finally:
         session.conf.unset("spark.aqepilot.policies")

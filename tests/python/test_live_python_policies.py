@@ -22,7 +22,8 @@ import skewed
 import tiers
 import tpch as tpch_data
 from rows import assert_same_rows
-from test_live_cancellation import JavaThread, soon
+from test_live_cancellation import JavaThread
+from waiting import until
 
 pytestmark = tiers.on("3.5")
 
@@ -249,7 +250,7 @@ def test_a_function_at_fault_costs_a_submitted_job_its_decisions_only(
     assert set(reasons) <= {reason, "PYTHON_BREAKER_OPEN", "PYTHON_BUSY"}
     assert any(row[2] == "breaker open" and reason in row[3] for row in status)
     assert f"python:faults:{function} at dynamic_join_selection: {reason}" in stderr
-    soon(lambda: not workers_of(tmp_path / "submit-0"))
+    assert until(lambda: not workers_of(tmp_path / "submit-0"))
 
 
 @pytest.mark.parametrize(
@@ -317,10 +318,10 @@ def test_a_query_is_cancelled_while_its_function_is_asked(
     text = python_policies.allow(spark, "choose", module, "slow")
     listed(spark, {"test": {"dynamic_join_selection": text}})
     running = JavaThread(spark, query)
-    soon(asked.exists)
+    assert until(asked.exists)
     running.thread.interrupt()
     begun = time.monotonic()
-    soon(running.is_done)
+    assert until(running.is_done)
     assert time.monotonic() - begun < 15
     listed(spark, {})
     assert [(str(tuple(row)),) for row in spark.sql(query).collect()] == expected
