@@ -120,7 +120,7 @@ def _session_functions() -> Any:
 
     SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
-    # The Scala object itself: a static method could be called from SQL, by java_method.
+    # The instance has the methods: static ones could be called from SQL, by java_method.
     found = getattr(jvm.org.apache.spark.sql.aqepilot.python, "SessionFunctions$")
     if not isinstance(found, JavaClass):
         message = (
@@ -128,7 +128,7 @@ def _session_functions() -> Any:
             "this Python package (`aqepilot jar` prints its path)."
         )
         raise NotLiveError(Problem("JAR_WITHOUT_PYTHON", message))
-    return getattr(found, "MODULE$")
+    return getattr(found, "MODULE$").ofDriver()
 
 
 def _path() -> str:

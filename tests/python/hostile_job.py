@@ -171,7 +171,7 @@ def main() -> None:
     import hostile
     from pyspark.sql import SparkSession
 
-    import scala_objects
+    import python_policies
 
     root = SparkSession.builder.getOrCreate()
     Path("modules").mkdir()
@@ -200,7 +200,7 @@ def main() -> None:
     good.join()
     # A session ends when Python and the driver have collected it, and Spark's threads that were
     # made for it have ended: idle ones do after a minute.
-    functions = scala_objects.get(root, "org.apache.spark.sql.aqepilot.python.SessionFunctions")
+    functions = python_policies.session_functions(root)
     rows_of(new_session(root))  # a thread may keep what it has planned last
     root._jvm.org.apache.spark.sql.SparkSession.setActiveSession(root._jsparkSession)
     end = time.monotonic() + waits_s

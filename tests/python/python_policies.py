@@ -106,9 +106,15 @@ def text(function: str, module: str = "functions") -> str:
     return f"python:{module}:{function}"
 
 
+def session_functions(spark: SparkSession) -> Any:
+    """Returns the driver's object that keeps what sessions' own Python brought."""
+    name = "org.apache.spark.sql.aqepilot.python.SessionFunctions"
+    return scala_objects.get(spark, name).ofDriver()
+
+
 def allow(spark: SparkSession, function: str, folder: Path, module: str = "functions") -> str:
     """Lets a session use a function of a module there; returns its text."""
-    functions = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.python.SessionFunctions")
+    functions = session_functions(spark)
     session = gateway.session(spark)
     spark.conf.set(TOKEN_KEY, session.token)
     named = text(function, module)

@@ -14,7 +14,7 @@ import aqepilot
 import each_point
 import little
 import policies
-import scala_objects
+import python_policies
 import tiers
 from aqepilot.conf import TOKEN_KEY
 
@@ -25,7 +25,7 @@ QUERY = each_point.QUERIES["dynamic_join_selection"]
 
 def known(spark: SparkSession, texts: Iterable[tuple[str, str]]) -> int:
     """How many of these functions, each with its session's token, the driver keeps."""
-    functions = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.python.SessionFunctions")
+    functions = python_policies.session_functions(spark)
     return sum(functions.get(token, text).isDefined() for token, text in texts)
 
 

@@ -315,7 +315,7 @@ final private class Runner(
   /** What aqepilot gave to Spark's own class loader would keep all its classes. */
   private def release(): Unit =
     try {
-      val given = Class.forName(s"${Mutation.SharedName}_$number$$", false, sparks)
+      val given = Class.forName(s"${Mutation.SharedName}_$number$$Factory$$", false, sparks)
       given.getField("MODULE$").get(null)
         .asInstanceOf[java.util.concurrent.atomic.AtomicReference[Any]].set(null)
     } catch { case _: ClassNotFoundException => }

@@ -108,8 +108,8 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
       bus.removeListener(recorder)
       bus.addToQueue(new WatchedListener(recorder), DecisionLog.Queue)
     }
-    val make = AqePilotCostEvaluator.get()
-    AqePilotCostEvaluator.set { (conf: SparkConf) =>
+    val make = AqePilotCostEvaluator.Factory.get()
+    AqePilotCostEvaluator.Factory.set { (conf: SparkConf) =>
       val evaluator = watched("cost evaluator")(make(conf))
       new CostEvaluator {
         override def evaluateCost(plan: SparkPlan): Cost =
@@ -163,7 +163,13 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
       "def none(facts):\n    return None\n\ndef fails(facts):\n    raise ValueError('x')\n".getBytes
     )
     Seq("none", "fails").foreach { f =>
-      SessionFunctions.allow("0" * 32, null, s"python:thread_functions:$f", folder.toString, "")
+      SessionFunctions.ofDriver.allow(
+        "0" * 32,
+        null,
+        s"python:thread_functions:$f",
+        folder.toString,
+        ""
+      )
     }
     spark.conf.set("spark.aqepilot.python.token", "0" * 32)
     DecisionPoints.all.foreach { point =>

@@ -50,7 +50,7 @@ class PythonOwnersSuite extends AnyFunSuite with PythonWorkersFixture {
          |def choose(facts): return 'BROADCAST'
          |"""
     )
-    SessionFunctions.allow(token, null, "python:slow:choose", folder.getPath, "")
+    SessionFunctions.ofDriver.allow(token, null, "python:slow:choose", folder.getPath, "")
     val before = PythonWorkers.version
     // Whoever waited for the import would wait for ever.
     val policy = compiled("python:slow:choose", waits = false).toOption.get
@@ -75,7 +75,7 @@ class PythonOwnersSuite extends AnyFunSuite with PythonWorkersFixture {
       "ends" -> "os._exit(1)"
     ).map { case (name, text) =>
       write(s"bad_$name.py", s"import os, time\n$text\n")
-      SessionFunctions.allow(other, null, s"python:bad_$name:choose", folder.getPath, "")
+      SessionFunctions.ofDriver.allow(other, null, s"python:bad_$name:choose", folder.getPath, "")
       val thread = new Thread(() =>
         compiled(s"python:bad_$name:choose", other, waits = false).foreach(_.eval(facts()))
       )
@@ -126,22 +126,29 @@ class PythonOwnersSuite extends AnyFunSuite with PythonWorkersFixture {
 
   test("functions and processes end with their sessions, ten thousand of them") {
     start()
-    val before = SessionFunctions.sessions
+    val before = SessionFunctions.ofDriver.sessions
     def brought(session: AnyRef, number: Int) = {
       val its = f"$number%032x"
-      its -> SessionFunctions.register(its, session, "f", new Array[Byte](20 << 10), "", "")
+      its -> SessionFunctions.ofDriver.register(
+        its,
+        session,
+        "f",
+        new Array[Byte](20 << 10),
+        "",
+        ""
+      )
     }
     val kept = new Object
     val (its, text) = brought(kept, 7)
     (1000 until 11000).foreach(n => brought(new Object, n))
     soon {
       System.gc()
-      SessionFunctions.sessions == before + 1
+      SessionFunctions.ofDriver.sessions == before + 1
     }
-    assert(SessionFunctions.get(its, text).isDefined)
+    assert(SessionFunctions.ofDriver.get(its, text).isDefined)
     var session = new Object
     write("ending.py", "def choose(facts): return 'BROADCAST'\n")
-    SessionFunctions.allow("2" * 32, session, "python:ending:choose", folder.getPath, "")
+    SessionFunctions.ofDriver.allow("2" * 32, session, "python:ending:choose", folder.getPath, "")
     val policy = compiled("python:ending:choose", "2" * 32).toOption.get
     assert(asked(policy) === "BROADCAST")
     val process = workers("2" * 32).status(everyone = true).head._3.split("[ ,]")(1).toLong
@@ -157,10 +164,13 @@ class PythonOwnersSuite extends AnyFunSuite with PythonWorkersFixture {
   test("of a session that brings many functions the newest are kept") {
     val its = "3" * 32
     val texts = (0 to SessionFunctions.MostFunctions).map { n =>
-      SessionFunctions.register(its, null, "f", Array(n.toByte, 1), "", "")
+      SessionFunctions.ofDriver.register(its, null, "f", Array(n.toByte, 1), "", "")
     }
-    assert(texts.count(SessionFunctions.get(its, _).isDefined) === SessionFunctions.MostFunctions)
-    assert(SessionFunctions.get(its, texts.head).isEmpty)
+    assert(texts.count(SessionFunctions.ofDriver.get(
+      its,
+      _
+    ).isDefined) === SessionFunctions.MostFunctions)
+    assert(SessionFunctions.ofDriver.get(its, texts.head).isEmpty)
   }
 
   test("as many sessions have processes at a time as may, the others' functions are not asked") {
@@ -168,7 +178,7 @@ class PythonOwnersSuite extends AnyFunSuite with PythonWorkersFixture {
     write("many.py", "def choose(facts): return 'BROADCAST'\n")
     val tokens = (0 to PythonWorkers.MostOwners).map(n => f"$n%031x" + "f")
     val compiledAll = tokens.map { its =>
-      SessionFunctions.allow(its, null, "python:many:choose", folder.getPath, "")
+      SessionFunctions.ofDriver.allow(its, null, "python:many:choose", folder.getPath, "")
       compiled("python:many:choose", its)
     }
     assert(compiledAll.init.forall(_.isRight))

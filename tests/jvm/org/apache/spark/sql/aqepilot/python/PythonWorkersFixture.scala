@@ -67,7 +67,7 @@ trait PythonWorkersFixture extends BeforeAndAfterEach { this: AnyFunSuite =>
   )
 
   protected def loaded(text: String): Either[PolicyError, CompiledPolicy] = {
-    SessionFunctions.allow(token, null, text, folder.getPath, "")
+    SessionFunctions.ofDriver.allow(token, null, text, folder.getPath, "")
     compiled(text)
   }
 

@@ -10,6 +10,7 @@ import org.apache.spark.sql.aqepilot.points.cost_evaluation.CostEvaluatorInstall
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf}
 
 import io.aqepilot.points.cost_evaluation.CostEvaluationPoint
+import io.aqepilot.terms.Problem
 
 /** What happens once, when the extension is applied to a new session. */
 object Start {
@@ -22,7 +23,8 @@ object Start {
   def apply(registrations: => Unit): Unit = {
     // Each by itself: what a vendor's Spark lacks for one may be there for the others.
     FailOpen("faults", ())(DecisionLog.begin())
-    FailOpen("settings", ())(AqePilotConf.register())
+    val settings = AqePilotConf.settings
+    FailOpen("settings", ())(AqePilotConf.register(settings))
     FailOpen("start", ())(registrations)
     FailOpen("fates", ())(if (Health.isRightJar) DecisionLog.readFatesWith(Fates))
     FailOpen.recover(CostEvaluationPoint.name)(Health.after(_, CostEvaluationPoint)) {
@@ -59,7 +61,7 @@ object Start {
     problems.foreach(FailOpen.problem)
     PolicyNews.warn(set)
     if (set.policies.nonEmpty)
-      Runs.limit(sc).foreach { case (_, why) => FailOpen.retried(why) }
+      Runs.limit(sc).foreach { case (_, why) => FailOpen.problem(Problem("RETRIED_RUN", why)) }
     DecisionLog.get(sc)
     FailOpen("experiment", ())(if (Health.isRightJar) Experiments.begin(sc))
     if (set.policies.exists(_.isLive)) {

@@ -46,6 +46,6 @@ object PolicyTexts {
     if (!texts.exists(PythonText.is)) ""
     else {
       val app = org.apache.spark.SparkContext.getActive.fold("")(_.applicationId)
-      s"$app ${SessionFunctions.version} ${PythonWorkers.version} ${token.getOrElse("")}"
+      s"$app ${SessionFunctions.ofDriver.version} ${PythonWorkers.version} ${token.getOrElse("")}"
     }
 }

@@ -126,10 +126,6 @@ object FailOpen extends FailOpen(what => FaultsHeard.count(what)) {
   /** Logs it each time that it arises. */
   def arisen(p: Problem): Unit = warn(s"${p.code}: ${p.message}", contextOf(p))
 
-  /** Logs once that a run is one that its scheduler tries again. */
-  def retried(why: String): Unit =
-    warnOnce(s"RETRIED_RUN: $why", context("RETRIED_RUN", null))
-
   override protected def addWhereItRuns(context: Map[String, String]): Unit =
     try FaultsHeard.where(context)
     catch { case _: Throwable if !Thread.currentThread().isInterrupted => }

@@ -205,7 +205,7 @@ object DecisionLog {
   )
 
   Notes.of = get(_)
-  FaultsHeard.count = what => getActive.foreach(_.failed(what))
+  FaultsHeard.count = Counted
   FaultsHeard.where = context =>
     SparkContext.getActive.foreach { sc =>
       val its = Runs.submitted(sc)
@@ -217,7 +217,7 @@ object DecisionLog {
   def begin(): Unit = ()
 
   // Its SparkContext's listener bus and metrics hold it, and it ends with them.
-  private var current = new WeakReference[DecisionLog](null)
+  @volatile private var current = new WeakReference[DecisionLog](null)
   @volatile private[log] var fateReader: FateReader = NoFates
 
   /** The log of this driver, made on first use: call it before the first query with a policy runs,
@@ -233,8 +233,14 @@ object DecisionLog {
     }
   }
 
-  /** The log of the running SparkContext, if there is one. */
-  def getActive: Option[DecisionLog] = SparkContext.getActive.map(get)
+  /** The log of the running SparkContext, if it has been made. */
+  def getActive: Option[DecisionLog] =
+    SparkContext.getActive.flatMap(sc => Option(current.get).filter(_.context eq sc))
+
+  /** No function literal: its code would be a static method, which SQL could call. */
+  private object Counted extends (String => Unit) {
+    override def apply(what: String): Unit = SparkContext.getActive.foreach(get(_).failed(what))
+  }
 
   /** Fates are read by `reader` from now on, in all logs; until then they stay unknown. */
   def readFatesWith(reader: FateReader): Unit = fateReader = reader

@@ -65,7 +65,7 @@ object PythonPolicy {
   private def owner(named: PythonText, caller: Caller): Either[PolicyError, PythonOwner] =
     named match {
       case _ if caller.isSubmitted => Right(PythonOwner.Application)
-      case _ if caller.token.exists(SessionFunctions.get(_, named.text).isDefined) =>
+      case _ if caller.token.exists(SessionFunctions.ofDriver.get(_, named.text).isDefined) =>
         Right(PythonOwner.Session(caller.token.get))
       case _: PickledFunction =>
         val message =

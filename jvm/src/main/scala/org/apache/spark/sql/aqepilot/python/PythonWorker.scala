@@ -194,7 +194,7 @@ final private[python] class PythonWorker(val name: String, settings: WorkerSetti
     if (System.nanoTime() < notBefore) throw new StartFailed(lastFailure.getOrElse("?"))
     val interpreter = settings.interpreter()
     try {
-      val p = WorkerProcess.start(name, interpreter, settings.memory)
+      val p = WorkerProcess.start(name, interpreter, settings)
       process = Some(p)
       if (isClosed) throw new IOException(Closed)
       p.greet(System.nanoTime() + settings.loadTimeout)

@@ -41,7 +41,7 @@ final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) ext
       deadline,
       loadTimeout,
       AqePilotConf.toBytes(AqePilotConf.inForce(AqePilotConf.PythonMemory)),
-      () => DriverPython.interpreter(sc, token.flatMap(SessionFunctions.python)),
+      () => DriverPython.interpreter(sc, token.flatMap(SessionFunctions.ofDriver.python)),
       brought,
       f => (brought(f).fold(Seq.empty[String])(_.path) ++ DriverPython.path(sc)).distinct,
       id => known.exists(_.id == id),
@@ -60,7 +60,7 @@ final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) ext
   }
 
   private def brought(function: PythonFunction): Option[SessionFunction] =
-    token.flatMap(SessionFunctions.get(_, function.text.text))
+    token.flatMap(SessionFunctions.ofDriver.get(_, function.text.text))
 
   private def known: Seq[PythonFunction] = functions.synchronized {
     functions.values.toArray(Array.empty[PythonFunction]).toSeq.sortBy(_.id)

@@ -19,14 +19,11 @@ final case class SessionFunction(pickled: Array[Byte], path: Seq[String], python
   *
   * A session is known by a token, a random text in its setting `spark.aqepilot.python.token`: what Spark copies of a
   * session (for a stream, for a cache) has the setting too, and nobody else.
+  *
+  * Methods of an object would be static, and SQL calls such: who has [[SessionFunctions.ofDriver]] may bring functions.
   */
-object SessionFunctions {
-
-  final private class SessionEnd(val token: String, session: AnyRef, queue: ReferenceQueue[AnyRef])
-      extends WeakReference[AnyRef](session, queue)
-
-  /** Of a session that brings more, the newest are kept. */
-  private[python] val MostFunctions = 200
+final class SessionFunctions private {
+  import SessionFunctions.{MostFunctions, SessionEnd, paths}
 
   private val known = new ConcurrentHashMap[String, Map[String, SessionFunction]]()
   private val ends = new ConcurrentHashMap[String, SessionEnd]()
@@ -105,7 +102,7 @@ object SessionFunctions {
     }
 
   /** How many sessions have brought functions and are not garbage yet. */
-  private[python] def sessions: Int = known.size
+  private[aqepilot] def sessions: Int = known.size
 
   private def keep(
       token: String,
@@ -128,6 +125,19 @@ object SessionFunctions {
     PythonWorkers.end(PythonOwner.Session(token))
     changes.incrementAndGet()
   }
+
+}
+
+object SessionFunctions {
+
+  /** Those of all sessions. */
+  val ofDriver: SessionFunctions = new SessionFunctions
+
+  /** Of a session that brings more, the newest are kept. */
+  private[python] val MostFunctions = 200
+
+  final private class SessionEnd(val token: String, session: AnyRef, queue: ReferenceQueue[AnyRef])
+      extends WeakReference[AnyRef](session, queue)
 
   private def paths(path: String): Seq[String] =
     path.split(File.pathSeparator).toSeq.filter(_.nonEmpty)

@@ -241,10 +241,14 @@ object WorkerProcess {
     thread
   }
 
-  /** A process that has not greeted yet. */
-  def start(name: String, python: String, memoryBytes: Long): WorkerProcess = {
+  /** A process that has not greeted yet.
+    *
+    * @param settings
+    *   what SQL cannot name: it calls static methods of texts and numbers
+    */
+  def start(name: String, python: String, settings: WorkerSettings): WorkerProcess = {
     val builder =
-      new ProcessBuilder(python, "-c", Bootstrap, home, memoryBytes.toString)
+      new ProcessBuilder(python, "-c", Bootstrap, home, settings.memory.toString)
     val process = builder.start()
     val worker = new WorkerProcess(process, name)
     worker.pump(process.getErrorStream)

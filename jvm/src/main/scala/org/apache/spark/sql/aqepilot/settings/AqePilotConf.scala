@@ -397,7 +397,7 @@ object AqePilotConf {
     * A bad ''submitted'' value passes: Spark checks that too, when it builds the session state, and would
     * fail the job at its first query. Such a value is reported by [[problems]] and its default holds.
     */
-  def register(): Unit = settings.foreach { setting =>
+  def register(settings: Seq[Setting]): Unit = settings.foreach { setting =>
     if (ConfigEntry.findEntry(setting.key) == null) {
       val builder =
         if (setting.where == "submitted") SQLConf.buildStaticConf(setting.key)

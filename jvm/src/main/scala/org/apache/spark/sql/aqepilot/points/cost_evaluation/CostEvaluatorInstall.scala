@@ -27,6 +27,8 @@ import io.aqepilot.terms.DecisionPoint
   */
 object CostEvaluatorInstall {
 
+  private type Factory = AtomicReference[SparkConf => CostEvaluator]
+
   private val setting = OurCosts.setting
   private val ours = OurCosts.evaluator
 
@@ -60,11 +62,9 @@ object CostEvaluatorInstall {
       try Class.forName(name, false, loader)
       catch { case _: ClassNotFoundException => define(name, loader) }
     val evaluator = visible(ours)
-    val sparks = visible(ours + "$").getField("MODULE$").get(null)
+    val sparks = visible(ours + "$Factory$").getField("MODULE$").get(null).asInstanceOf[Factory]
     // With spark.driver.userClassPathFirst the jar's own copy is another one.
-    Seq(sparks, AqePilotCostEvaluator).foreach(
-      _.asInstanceOf[AtomicReference[SparkConf => CostEvaluator]].set(make)
-    )
+    Seq[Factory](sparks, AqePilotCostEvaluator.Factory).foreach(_.set(make))
     // As Spark will do when it plans a query, which must not fail there.
     Registered.whole(new PolicyCostEvaluator(running))
     Registered.whole(
