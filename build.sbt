@@ -8,6 +8,7 @@ val rows = SparkRow.readAll(base)
 val ofEditor = SparkRow.ofEditor(rows, sys.props.get("aqepilot.spark"))
 val jar = taskKey[File]("packages this row's jar into python/aqepilot/jars")
 val jars = taskKey[Seq[File]]("packages every row's jar into python/aqepilot/jars")
+val maven = taskKey[Unit]("publishes every row's jar, sources and Scaladoc into target/sona-staging")
 val testRun = taskKey[File]("compiles this row's suites; writes the words after java that run them")
 // IntelliJ's own key: its import finds it by its name.
 val ideSkipProject =
@@ -88,7 +89,8 @@ lazy val aqepilot =
       matrix.customRow(
         scalaVersions = Seq(row.scalaVersion),
         axisValues = Seq(SparkAxis(row.minor), VirtualAxis.jvm),
-        process = _.settings(settingsOf(row), inEditors(row == ofEditor))
+        process =
+          _.settings(settingsOf(row), Published.settings(base), inEditors(row == ofEditor))
       )
   }
 
@@ -99,6 +101,8 @@ lazy val root = project
   .settings(
     inEditors(false),
     jars := rows.map(row => LocalProject(row.projectId) / jar).join.value,
+    maven := rows.map(row => LocalProject(row.projectId) / publish).join.map(_ => ()).value,
+    publish / skip := true,
     onLoadMessage := s"Spark ${ofEditor.spark.getOrElse(ofEditor.whatToDo)}" +
       s"${if (ofEditor.mavenSpark.isEmpty) "" else " from Maven"}: ${ofEditor.projectId}"
   )

@@ -28,6 +28,7 @@ NEEDS = {
     "lint": ("env",),
     "quick-starts": ("env",),
     "wheel": ("jars",),
+    "dist": ("wheel",),
     "install": ("wheel",),
     "test-classes": ("jars",),
     "test-jvm": ("test-classes",),

@@ -127,14 +127,9 @@ def local_session(
     Raises:
         AqePilotError: There is no pyspark, no Java, or a Spark runs in this Python already.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        message = (
-            "this needs pyspark in this Python: pip install 'pyspark==<the version your "
-            "jobs run on>'."
-        )
-        raise AqePilotError(Problem("SPARK_NOT_FOUND", message)) from None
+    gateway.require_spark()
+    from pyspark.sql import SparkSession
+
     from aqepilot.session import configure
 
     builder = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from aqepilot.jars import JAR_NAME
 from aqepilot.policies import PREFIX, Policy
@@ -13,6 +13,7 @@ from aqepilot.policies import PREFIX, Policy
 EXTENSION = "io.aqepilot.AqePilotExtension"
 EXTENSIONS_KEY = "spark.sql.extensions"
 JARS_KEY = "spark.jars"
+PACKAGES_KEY = "spark.jars.packages"
 POLICIES_KEY = f"{PREFIX}policies"
 TOKEN_KEY = f"{PREFIX}python.token"
 
@@ -27,7 +28,10 @@ def split(value: str | None) -> list[str]:
 
 
 def settings(
-    policies: Sequence[Policy], jar: str | None, there: Mapping[str, str] | None = None
+    policies: Sequence[Policy],
+    jar: str | None,
+    there: Mapping[str, str] | None = None,
+    package: str | None = None,
 ) -> dict[str, str]:
     """Returns the settings that switch aqepilot on with these policies.
 
@@ -39,6 +43,7 @@ def settings(
         jar: Path or URI of aqepilot's jar; null to leave the jars as they are. It takes the place
             of another aqepilot jar.
         there: Settings that apply already.
+        package: Maven coordinates of aqepilot's jar, in the place of `jar`.
 
     >>> there = {"spark.sql.extensions": "org.example.Ext"}
     >>> settings([], "/x.jar", there)["spark.sql.extensions"]
@@ -46,8 +51,11 @@ def settings(
     """
     there = there or {}
     merged: dict[str, str] = {}
-    if jar is not None:
-        merged[JARS_KEY] = ",".join(with_jar(split(there.get(JARS_KEY)), jar))
+    for key, ours, is_ours in ((JARS_KEY, jar, is_jar), (PACKAGES_KEY, package, is_package)):
+        items = split(there.get(key))
+        kept = _in_place(items, ours, is_ours) if ours else [i for i in items if not is_ours(i)]
+        if ours or ((jar or package) and kept != items):
+            merged[key] = ",".join(kept)
     merged[EXTENSIONS_KEY] = ",".join(_add(split(there.get(EXTENSIONS_KEY)), [EXTENSION]))
     names = _add([policy.name for policy in policies], split(there.get(POLICIES_KEY)))
     if names:
@@ -59,8 +67,25 @@ def settings(
 
 def with_jar(jars: Iterable[str], jar: str) -> list[str]:
     """Returns the jars with ours among them once, in the place of another aqepilot jar if any."""
-    kept = [jar if JAR_NAME.fullmatch(re.split(r"[/\\]", path)[-1]) else path for path in jars]
-    return _add([], [*kept, jar])
+    return _in_place(jars, jar, is_jar)
+
+
+def is_jar(path: str) -> bool:
+    """Whether a path or URI is named as aqepilot's jars are."""
+    return JAR_NAME.fullmatch(re.split(r"[/\\]", path)[-1]) is not None
+
+
+def is_package(name: str) -> bool:
+    """Whether these are Maven coordinates of one of aqepilot's jars.
+
+    >>> is_package("io.aqepilot:aqepilot-spark-4.3_2.13:0.1.0")
+    True
+    """
+    return re.fullmatch(r"io\.aqepilot:aqepilot-spark-[^:]+:[^:]+", name) is not None
+
+
+def _in_place(items: Iterable[str], ours: str, is_ours: Callable[[str], bool]) -> list[str]:
+    return _add([], [*(ours if is_ours(item) else item for item in items), ours])
 
 
 def stale_keys(policies: Sequence[Policy], there: Mapping[str, str]) -> list[str]:
@@ -178,7 +203,7 @@ def advice(form: str, values: Mapping[str, str], is_merged: bool) -> list[str]:
     lines = {
         "args": [
             'Put these words before your script: eval "spark-submit $(aqepilot conf ...) job.py".',
-            f"If your command has --jars, add the jar there: --jars wins over {JARS_KEY}.",
+            _wins_over(values),
         ],
         "defaults": ["Put these lines at the end of spark-defaults.conf: the last of a key holds."],
         "json": [
@@ -187,8 +212,9 @@ def advice(form: str, values: Mapping[str, str], is_merged: bool) -> list[str]:
         ],
     }[form]
     if not is_merged:
+        ours = PACKAGES_KEY if PACKAGES_KEY in values else JARS_KEY
         lines.append(
-            f"They replace {EXTENSIONS_KEY} and {JARS_KEY} of your spark-defaults.conf: if it has "
+            f"They replace {EXTENSIONS_KEY} and {ours} of your spark-defaults.conf: if it has "
             "them, give it with --merge."
         )
     if form == "args" and not "".join(values.values()).isascii():
@@ -201,3 +227,12 @@ def advice(form: str, values: Mapping[str, str], is_merged: bool) -> list[str]:
             "A text is too long for a command line (128 KiB a word): use --format defaults."
         )
     return lines
+
+
+def _wins_over(values: Mapping[str, str]) -> str:
+    if PACKAGES_KEY in values:
+        return (
+            "If your command has --packages, add the coordinates there: --packages wins over "
+            f"{PACKAGES_KEY}."
+        )
+    return f"If your command has --jars, add the jar there: --jars wins over {JARS_KEY}."

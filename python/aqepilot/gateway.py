@@ -10,14 +10,35 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aqepilot.conf import TOKEN_KEY
-from aqepilot.errors import NotLiveError, Problem
+from aqepilot.errors import AqePilotError, NotLiveError, Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
+
+
+def require_spark() -> None:
+    """Does nothing where this Python has a Spark that it can start.
+
+    Raises:
+        AqePilotError: It has no pyspark, or the client of Spark Connect alone.
+    """
+    try:
+        from pyspark import SparkContext  # noqa: F401
+    except ImportError:
+        is_client = find_spec("pyspark") is not None
+        lacks = (
+            "this Python has pyspark's client alone, which starts no Spark. For a Spark Connect "
+            "server name it, by SparkSession.builder.remote or SPARK_REMOTE; else this needs"
+            if is_client
+            else "this needs"
+        )
+        message = f"{lacks} pyspark in this Python: pip install 'pyspark==<the version your "
+        raise AqePilotError(Problem("SPARK_NOT_FOUND", f"{message}jobs run on>'.")) from None
 
 
 def is_running() -> bool:
@@ -36,7 +57,12 @@ def submitted_conf() -> dict[str, str]:
 
 
 def running_conf() -> dict[str, str] | None:
-    """Returns the configuration of the running Spark context; null when none runs."""
+    """Returns the configuration of the running Spark context; null when none runs.
+
+    Raises:
+        AqePilotError: This Python has no Spark to run.
+    """
+    require_spark()
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context

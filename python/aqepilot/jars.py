@@ -12,7 +12,8 @@ from aqepilot import catalog
 from aqepilot.__about__ import __version__
 from aqepilot.errors import JarError, Problem
 
-JAR_NAME = re.compile(r"aqepilot-spark-(\d+\.\d+)_(\d+\.\d+)-(.+)\.jar")
+# Ivy, which fetches for --packages, puts the group before the name.
+JAR_NAME = re.compile(r"(?:io\.aqepilot_)?aqepilot-spark-(\d+\.\d+)_(\d+\.\d+)-(.+)\.jar")
 _FOLDER = Path(__file__).parent / "jars"
 
 
@@ -120,3 +121,13 @@ def find(spark: str | None = None, scala: str | None = None, folder: Path = _FOL
         "install the wheel."
     )
     raise JarError(Problem("JAR_NOT_FOUND", message))
+
+
+def coordinates(jar: Path) -> str:
+    """Returns what Maven calls a jar of this package.
+
+    >>> coordinates(Path("jars/aqepilot-spark-3.5_2.12-0.1.0.jar"))
+    'io.aqepilot:aqepilot-spark-3.5_2.12:0.1.0'
+    """
+    name, _, version = jar.name.removesuffix(".jar").rpartition("-")
+    return f"io.aqepilot:{name}:{version}"

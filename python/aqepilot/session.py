@@ -73,6 +73,7 @@ def configure(builder: Builder, *policies: PolicyLike, jar: str | Path | None = 
         PolicyError: A policy is wrong; lists all that is.
         JarError: No jar fits the installed Spark.
         NotLiveError: A Spark without aqepilot runs already: it cannot be added to that.
+        AqePilotError: This Python has no Spark that it can start, and no server is named.
     """
     checked = as_policies(policies)
     options: dict[str, str] = {k: str(v) for k, v in vars(builder)["_options"].items()}

@@ -3,11 +3,13 @@
 import json
 import shlex
 
+import pyspark
 import pytest
 from click.testing import CliRunner
 
-from aqepilot import catalog, check, conf, recipes
+from aqepilot import __version__, catalog, check, conf, recipes
 from aqepilot.cli import main, options
+from aqepilot.jars import installed_spark, minor_of
 
 POINT = "dynamic_join_selection"
 
@@ -50,6 +52,15 @@ def test_conf_merges_and_says_what_to_delete(run, sales, tmp_path):
     assert values["spark.jars"] == "/a.jar,s3://j/a.jar"
     assert "spark.x" not in values
     assert "Delete spark.aqepilot.policy.sales.when" in done.stderr
+
+
+def test_conf_names_the_jar_by_its_coordinates(run, sales):
+    done = run("conf", sales, "--packages", "--format", "json")
+    values = json.loads(done.stdout)
+    built_for = f"{minor_of(pyspark.__version__)}_{installed_spark().scala}"
+    assert values["spark.jars.packages"] == f"io.aqepilot:aqepilot-spark-{built_for}:{__version__}"
+    assert "spark.jars" not in values
+    assert run("conf", sales, "--packages", *JAR).exit_code == 2
 
 
 def test_conf_of_a_bad_file_prints_no_settings(run, tmp_path):

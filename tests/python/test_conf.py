@@ -86,6 +86,29 @@ def test_a_newer_jar_takes_the_place_of_an_older_one():
     assert conf.with_jar(["/a.jar", older, "/b.jar"], newer) == ["/a.jar", newer, "/b.jar"]
 
 
+def test_coordinates_take_the_place_of_a_jar_and_a_jar_that_of_coordinates():
+    """Both would be two jars on one class path."""
+    older, newer = (f"io.aqepilot:aqepilot-spark-4.3_2.13:0.{n}.0" for n in (1, 2))
+    jar = "/j/aqepilot-spark-4.3_2.13-0.2.0.jar"
+    there = {"spark.jars": f"/a.jar,{jar}", "spark.jars.packages": f"org.a:a_2.13:1,{older},b:b:1"}
+    by_package = conf.settings([], None, there, newer)
+    assert by_package["spark.jars"] == "/a.jar"
+    assert by_package["spark.jars.packages"] == f"org.a:a_2.13:1,{newer},b:b:1"
+    by_jar = conf.settings([], jar, there)
+    assert by_jar["spark.jars"] == f"/a.jar,{jar}"
+    assert by_jar["spark.jars.packages"] == "org.a:a_2.13:1,b:b:1"
+    assert "spark.jars" not in conf.settings([], None, {}, newer)
+    again = conf.settings([], None, there | by_package, newer)
+    assert again == {key: value for key, value in by_package.items() if key != "spark.jars"}
+
+
+def test_advice_names_the_option_that_wins_over_the_coordinates():
+    values = conf.settings([], None, {}, "io.aqepilot:aqepilot-spark-4.3_2.13:0.1.0")
+    told = " ".join(conf.advice("args", values, False))
+    assert "--packages wins over spark.jars.packages" in told
+    assert "--jars" not in told
+
+
 def test_keys_that_a_replaced_policy_leaves_behind_are_named():
     there = {"spark.aqepilot.policy.p.when": "x", "spark.aqepilot.policy.q.when": "y"}
     policy = Policy(name="p", dynamic_join_selection="null")

@@ -20,6 +20,7 @@ from aqepilot.cli.options import EXIT_CODES, as_json, console, reports_errors, s
     '  eval "spark-submit $(aqepilot conf sales.toml) job.py"\n'
     "  aqepilot conf sales.toml --format defaults >> spark-defaults.conf\n"
     "  aqepilot conf sales.toml --format json --spark 3.5 --jar-uri s3://jars/aqepilot.jar\n"
+    "  aqepilot conf sales.toml --packages --spark 4.3\n"
     "  aqepilot conf sales.toml --merge $SPARK_HOME/conf/spark-defaults.conf\n\n" + EXIT_CODES,
 )
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path))
@@ -39,6 +40,11 @@ from aqepilot.cli.options import EXIT_CODES, as_json, console, reports_errors, s
 @click.option(
     "--jar-uri", metavar="URI", help="Where the jar is for the jobs; else this package's."
 )
+@click.option(
+    "--packages",
+    is_flag=True,
+    help="Name the jar by its Maven coordinates, which spark-submit fetches, and not by a path.",
+)
 @spark
 @scala
 @reports_errors
@@ -47,6 +53,7 @@ def conf(
     form: str,
     merge: Path | None,
     jar_uri: str | None,
+    packages: bool,
     spark: str | None,
     scala: str | None,
 ) -> None:
@@ -64,9 +71,12 @@ def conf(
     policies = as_policies(path for path in files if not definition.is_one(path))
     experiments = [path for path in files if definition.is_one(path)]
     experiment = definition.of_files(experiments, policies)
+    if packages and jar_uri:
+        raise click.UsageError("--packages and --jar-uri both say where the jar is: give one.")
     jar = jar_uri or str(jars.find(spark, scala))
+    package = jars.coordinates(Path(jar)) if packages else None
     there = settings.parse_defaults(merge.read_text("utf-8")) if merge else {}
-    values = settings.settings(policies, jar, there)
+    values = settings.settings(policies, None if package else jar, there, package)
     if experiment:
         # The arms take the place of the list.
         if settings.POLICIES_KEY not in there:

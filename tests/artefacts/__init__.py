@@ -1,0 +1,1 @@
+"""What a release consists of, looked at and used as whoever gets it does."""

@@ -1,0 +1,126 @@
+"""The wheel on each Python at hand: with pyspark, with its client alone, with neither.
+
+Pythons are looked for on the path and in pyenv; one that is not there is said to be skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from artefacts.built import WHEEL, metadata
+
+UV = Path(".envs/tools/bin/uv").absolute()
+# The newest pyspark that runs there, and the newest client on the index for it.
+PYSPARK = {"3.10": "4.2.1"}
+NEWEST = "4.3.0"
+CLIENT = "pyspark-client>=4,<5"
+POLICY = "name = 'sales'\njoin_selection = \"CASE WHEN left.size_in_bytes < 1 THEN 'MERGE' END\"\n"
+
+
+def python_of(minor: str) -> Path | None:
+    """Returns an interpreter that starts."""
+    home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    named = shutil.which(f"python{minor}")
+    for path in filter(None, [named, *sorted(home.glob(f"{minor}.*/bin/python"))]):
+        said = subprocess.run([path, "-V"], capture_output=True, text=True)
+        if said.stdout.startswith(f"Python {minor}."):
+            return Path(path)
+    return None
+
+
+def pythons() -> list[str]:
+    return re.findall(r":: (3\.\d+)$", "\n".join(metadata().get_all("Classifier")), re.MULTILINE)
+
+
+@contextmanager
+def environment(
+    python: Path, *beside: str
+) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """Gives what runs a command there, in an empty folder and with no Spark of this machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        venv = Path(folder, "venv")
+        subprocess.run([UV, "venv", "-q", "-p", python, venv], check=True)
+        stored = "-C--build-option=--compression=stored"
+        words = [UV, "pip", "install", "-q", "-p", venv / "bin/python", stored, *beside, WHEEL]
+        subprocess.run(words, check=True)
+        left_out = ("SPARK", "PYSPARK", "PYTHON", "VIRTUAL_ENV")
+        env = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
+        env |= {"PATH": f"{venv / 'bin'}:{env['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
+        Path(folder, "sales.toml").write_text(POLICY)
+
+        def run(*command: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                command, cwd=folder, env=env, capture_output=True, text=True, timeout=300
+            )
+
+        yield run
+
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def prints(run: Run, *command: str) -> str:
+    done = run(*command)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr[-2000:]}"
+    return done.stdout
+
+
+def refuses(run: Run, words: str, *command: str) -> None:
+    """It ends with 1, and says in a line what to do: no traceback."""
+    done = run(*command)
+    said = f"{' '.join(command)} ended with {done.returncode}: {done.stderr[-2000:]}"
+    assert done.returncode == 1, said
+    assert words in done.stderr, said
+    assert "Traceback" not in done.stderr, said
+
+
+def needs_no_spark(run: Run) -> None:
+    prints(run, "python", "-c", "import aqepilot; aqepilot.Policy(name='a', skew_join='null')")
+    assert "Commands" in prints(run, "aqepilot", "--help")
+    assert prints(run, "aqepilot", "jar", "--spark", "4.3").strip().endswith(".jar")
+    assert "spark.sql.extensions" in prints(run, "aqepilot", "conf", "sales.toml", "--spark", "3.5")
+    assert "name" in prints(run, "aqepilot", "recipes", "hot_keys", "--spark", "4.3")
+    assert "side" in prints(run, "aqepilot", "facts", "dynamic_join_selection")
+
+
+def lacks_a_spark(run: Run) -> None:
+    """What needs a Spark says which one to install."""
+    refuses(run, "no Spark is installed here", "aqepilot", "jar")
+    for command in (
+        ("check", "sales.toml"),
+        ("replay", "--log", "none", "--policy", "sales.toml"),
+        ("suggest", "--log", "none"),
+    ):
+        refuses(run, "pip install 'pyspark==", "aqepilot", *command)
+    refuses(run, "aqepilot[report]", "aqepilot", "report", "--log", "none", "-o", "report.html")
+
+
+def on(minor: str) -> Callable[[], str | None]:
+    def installs() -> str | None:
+        python = python_of(minor)
+        if python is None:
+            return "skipped, no such Python at hand"
+        with environment(python) as run:
+            needs_no_spark(run)
+            lacks_a_spark(run)
+        with environment(python, f"pyspark=={PYSPARK.get(minor, NEWEST)}") as run:
+            needs_no_spark(run)
+            assert "good" in prints(run, "aqepilot", "check", "sales.toml")
+        with environment(python, CLIENT) as run:
+            needs_no_spark(run)
+            lacks_a_spark(run)
+        return None
+
+    return installs
+
+
+CHECKS: dict[str, Callable[[], str | None]] = {
+    f"python_{minor}": on(minor) for minor in (pythons() if WHEEL.exists() else ())
+}

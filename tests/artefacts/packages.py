@@ -1,0 +1,141 @@
+"""``spark-submit --packages`` from the Maven repository that ``make maven`` has made.
+
+Ivy's own folders are new each time: what is used has been fetched. It asks the repositories that
+spark-submit knows by itself, too, as it does for whoever submits so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+from aqepilot import catalog
+from aqepilot.__about__ import __version__
+from artefacts.built import DIST, ROOT, sha256
+
+MAVEN = DIST / "maven"
+JOB = """
+import json
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+big, small = spark.range(0, 3000, 1, 4), spark.range(0, 1000, 1, 4)
+joined = big.repartition(4).join(small.hint("merge"), "id").select("id")
+plain = sorted(row.id for row in joined.collect())
+tables = [frame.repartition(4, "id") for frame in (big, small)]
+decided = tables[0].join(tables[1], "id")
+rows = sorted(row.id for row in decided.collect())
+found = {
+    "version": spark.version,
+    "is_same": rows == plain,
+    "plan": decided._jdf.queryExecution().executedPlan().toString().split("Initial Plan")[0],
+    "jars": spark.conf.get("spark.jars"),
+    "status": [row.kind for row in spark.sql("SELECT kind FROM aqepilot_status()").collect()],
+}
+print("FOUND " + json.dumps(found))
+"""
+POLICY = """
+name = "hashed"
+dynamic_join_selection = "CASE WHEN side.is_left THEN null ELSE 'SHUFFLE_HASH' END"
+"""
+
+
+def each_row_has_sources_scaladoc_and_a_pom_without_dependencies() -> None:
+    for row in catalog.spark_minors():
+        name = f"aqepilot-spark-{row.minor}_{row.scala}"
+        folder = MAVEN / "io" / "aqepilot" / name / __version__
+        stem = f"{name}-{__version__}"
+        for suffix in (".jar", "-sources.jar", "-javadoc.jar", ".pom"):
+            path = folder / f"{stem}{suffix}"
+            assert path.stat().st_size > 500, path
+            assert path.with_name(f"{path.name}.sha1").exists(), path
+        shipped = ROOT / "python/aqepilot/jars" / f"{stem}.jar"
+        assert sha256(folder / f"{stem}.jar") == sha256(shipped), f"{stem}.jar is not the wheel's"
+        pom = ElementTree.parse(folder / f"{stem}.pom").getroot()
+        space = {"m": "http://maven.apache.org/POM/4.0.0"}
+        for wanted in ("name", "description", "url", "licenses/m:license", "developers", "scm"):
+            assert pom.find(f"m:{wanted}", space) is not None, f"{stem}.pom has no {wanted}"
+        found = {child.tag.rpartition("}")[2] for child in pom}
+        assert not found & {"dependencies", "repositories", "parent"}, found
+
+
+def submit(spark: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Under the spark-submit of an environment, with an Ivy folder that was never there."""
+    home = Path(".envs", f"spark-{spark}").absolute()
+    (folder / "job.py").write_text(JOB)
+    left_out = ("SPARK", "PYSPARK", "PYTHON")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
+    env |= {"PATH": f"{home / 'bin'}:{env['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
+    return subprocess.run(
+        [
+            *("spark-submit", "--master", "local[2]", "--driver-memory", "1g"),
+            *("--conf", "spark.ui.enabled=false", "--conf", "spark.sql.shuffle.partitions=4"),
+            *("--conf", "spark.sql.autoBroadcastJoinThreshold=-1"),
+            *("--conf", f"spark.jars.ivy={folder / 'ivy'}", "--repositories", MAVEN.as_uri()),
+            *words,
+            "job.py",
+        ],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+def conf_of(spark: str, folder: Path) -> list[str]:
+    (folder / "hashed.toml").write_text(POLICY)
+    words = ["conf", "hashed.toml", "--packages", "--spark", spark, "--format", "json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "aqepilot", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    values = json.loads(done.stdout).items()
+    return [word for key, value in values for word in ("--conf", f"{key}={value}")]
+
+
+def on(spark: str) -> Callable[[], None]:
+    def decides() -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            done = submit(spark, folder, *conf_of(spark, folder))
+            said = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+            assert done.returncode == 0, done.stderr[-3000:]
+            found = json.loads(said[0].removeprefix("FOUND "))
+            assert found["version"] == spark
+            assert found["is_same"]
+            assert "ShuffledHashJoin" in found["plan"], found["plan"]
+            fetched = list((folder / "ivy" / "jars").iterdir())
+            assert [path.name for path in fetched if "aqepilot" in path.name], fetched
+            assert len(fetched) == 1, f"the pom brought more: {fetched}"
+            assert "problem" not in found["status"]
+
+    return decides
+
+
+def a_version_that_is_nowhere_is_no_job() -> None:
+    """spark-submit itself ends, as for any coordinates: the pages say so."""
+    spark = catalog.spark_minors()[-1].newest
+    with tempfile.TemporaryDirectory() as name:
+        done = submit(spark, Path(name), "--packages", "io.aqepilot:aqepilot-spark-4.3_2.13:0.0.0")
+        assert done.returncode != 0
+        assert "unresolved dependency" in done.stderr + done.stdout, done.stderr[-2000:]
+
+
+CHECKS: dict[str, Callable[[], None]] = {
+    check.__name__: check
+    for check in (
+        each_row_has_sources_scaladoc_and_a_pom_without_dependencies,
+        a_version_that_is_nowhere_is_no_job,
+    )
+} | {f"spark_{row.newest}": on(row.newest) for row in catalog.spark_minors()}
