@@ -310,7 +310,7 @@ docs: .envs/tools/.ready ## what the pages in docs/ take from the sources; the P
 
 site: .envs/tools/.ready ## the documentation as pages with search, in dist/site/; fails on a dead link
 	$(UV) pip install --quiet -p .envs/tools/bin/python $(PINNED) --group site -r pyproject.toml
-	NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --strict
 
 # Of main, and of each minor's newest release, which the newest of all is what a visitor sees.
 versioned-site: export SITE_VERSIONS = mike

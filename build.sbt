@@ -8,7 +8,7 @@ val rows = SparkRow.readAll(base)
 val ofEditor = SparkRow.ofEditor(rows, sys.props.get("aqepilot.spark"))
 val jar = taskKey[File]("packages this row's jar into python/aqepilot/jars")
 val jars = taskKey[Seq[File]]("packages every row's jar into python/aqepilot/jars")
-val maven = taskKey[Unit]("publishes every row's jar, sources and Scaladoc into target/sona-staging")
+val maven = taskKey[Unit]("publishes every row's jar into target/sona-staging")
 val testRun = taskKey[File]("compiles this row's suites; writes the words after java that run them")
 // IntelliJ's own key: its import finds it by its name.
 val ideSkipProject =
@@ -89,8 +89,7 @@ lazy val aqepilot =
       matrix.customRow(
         scalaVersions = Seq(row.scalaVersion),
         axisValues = Seq(SparkAxis(row.minor), VirtualAxis.jvm),
-        process =
-          _.settings(settingsOf(row), Published.settings(base), inEditors(row == ofEditor))
+        process = _.settings(settingsOf(row), Published.settings(base), inEditors(row == ofEditor))
       )
   }
 

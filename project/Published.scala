@@ -28,7 +28,7 @@ object Published {
     Test / publishArtifact := false,
     pomIncludeRepository := (_ => false),
     pomPostProcess := withoutDependencies,
-    // A reference from one package's page to another's that cannot be told apart is no fault of the jar.
+    // A link of Scaladoc's that it cannot tell apart is no fault of the jar.
     Compile / doc / scalacOptions := Seq("-encoding", "utf8", "-no-link-warnings", "-nowarn")
   )
 

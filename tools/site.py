@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = {"README.md": "index.md"} | {page: page for page in ("CHANGELOG.md", "CONTRIBUTING.md")}
+HOME = "https://github.com/aqepilot/aqepilot"
+ROOT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "RELEASE.md", "SECURITY.md")
+PAGES = {"README.md": "index.md"} | {page: page for page in ROOT_PAGES}
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -34,5 +36,8 @@ def from_docs(text: str) -> str:
 
     >>> from_docs("[a page](docs/policies.md) and [what changed](CHANGELOG.md)")
     '[a page](policies.md) and [what changed](CHANGELOG.md)'
+    >>> from_docs("[how](.github/x.yml)")
+    '[how](https://github.com/aqepilot/aqepilot/blob/main/.github/x.yml)'
     """
+    text = re.sub(r"\]\((?=\.github/)", f"]({HOME}/blob/main/", text)
     return re.sub(r"\]\(docs/", "](", text)
