@@ -24,7 +24,7 @@ SCHEMAS = {
     "vendor.github-issue-config": ".github/ISSUE_TEMPLATE/config.yml",
     "vendor.citation-file-format": "CITATION.cff",
 }
-SCRIPTS = (".ci/run", "docs/**/*.sh", "tests/**/*.sh")
+SCRIPTS = (".ci/run", "docs/**/*.sh", "python/**/*.sh")
 DOCKERFILES = ("docs/**/Dockerfile",)
 APPLICATIONS = "docs/**/spark-application.yaml"
 

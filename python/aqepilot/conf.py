@@ -15,6 +15,7 @@ EXTENSIONS_KEY = "spark.sql.extensions"
 JARS_KEY = "spark.jars"
 PACKAGES_KEY = "spark.jars.packages"
 POLICIES_KEY = f"{PREFIX}policies"
+CONTROL_KEY = f"{PREFIX}control"
 TOKEN_KEY = f"{PREFIX}python.token"
 
 

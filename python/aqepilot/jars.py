@@ -131,3 +131,14 @@ def coordinates(jar: Path) -> str:
     """
     name, _, version = jar.name.removesuffix(".jar").rpartition("-")
     return f"io.aqepilot:{name}:{version}"
+
+
+def row_of(jar: Path) -> tuple[str, str]:
+    """Returns the Spark minor and the Scala version that a jar of this package is for.
+
+    >>> row_of(Path("jars/aqepilot-spark-3.5_2.12-0.1.0.jar"))
+    ('3.5', '2.12')
+    """
+    found = JAR_NAME.fullmatch(jar.name)
+    assert found is not None
+    return found[1], found[2]

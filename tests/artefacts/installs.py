@@ -102,6 +102,30 @@ def lacks_a_spark(run: Run) -> None:
     refuses(run, "aqepilot[report]", "aqepilot", "report", "--log", "none", "-o", "report.html")
 
 
+JOB = """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+left, right = (spark.range(n).repartition(4, "id") for n in (3000, 1000))
+print("ROWS", left.join(right, "id").count())
+"""
+
+
+def a_team_begins(run: Run) -> None:
+    """As the folder's README says: settings, a job with event logs, the check with a replay."""
+    script = f"open('job.py', 'w').write({JOB!r}); import os; os.mkdir('logs')"
+    prints(run, "python", "-c", script)
+    jar = prints(run, "aqepilot", "jar").strip()
+    prints(run, "aqepilot", "init", "team", "--jar-uri", jar)
+    prints(run, "sh", "team/conf.sh")
+    words = ["--conf", "spark.eventLog.enabled=true", "--conf", "spark.eventLog.dir=logs"]
+    conf = ["--properties-file", "team/conf/spark-defaults.conf"]
+    assert "ROWS 1000" in prints(run, "spark-submit", *conf, *words, "job.py")
+    said = prints(run, "sh", "-c", "EVENT_LOGS=$PWD/logs sh team/check.sh")
+    assert "1 policy: good." in said, said
+    assert "decision" in said, said
+
+
 def on(minor: str) -> Callable[[], str | None]:
     def installs() -> str | None:
         python = python_of(minor)
@@ -113,6 +137,7 @@ def on(minor: str) -> Callable[[], str | None]:
         with environment(python, f"pyspark=={PYSPARK.get(minor, NEWEST)}") as run:
             needs_no_spark(run)
             assert "good" in prints(run, "aqepilot", "check", "sales.toml")
+            a_team_begins(run)
         with environment(python, CLIENT) as run:
             needs_no_spark(run)
             lacks_a_spark(run)

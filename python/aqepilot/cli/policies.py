@@ -45,6 +45,7 @@ from aqepilot.cli.options import EXIT_CODES, as_json, console, reports_errors, s
     is_flag=True,
     help="Name the jar by its Maven coordinates, which spark-submit fetches, and not by a path.",
 )
+@click.option("--control", metavar="PATH", help="The control file that the jobs read.")
 @spark
 @scala
 @reports_errors
@@ -54,6 +55,7 @@ def conf(
     merge: Path | None,
     jar_uri: str | None,
     packages: bool,
+    control: str | None,
     spark: str | None,
     scala: str | None,
 ) -> None:
@@ -82,6 +84,8 @@ def conf(
         if settings.POLICIES_KEY not in there:
             values.pop(settings.POLICIES_KEY, None)
         values |= experiment.to_conf()
+    if control:
+        values[settings.CONTROL_KEY] = control
     write = {
         "args": settings.to_args,
         "defaults": settings.to_defaults,
@@ -193,4 +197,53 @@ def jar(spark: str | None, scala: str | None) -> None:
     click.echo(jars.find(spark, scala))
 
 
-COMMANDS = (conf, check, facts, recipes, jar)
+@click.command(
+    short_help="Write a folder for a team's policies.",
+    epilog="\b\nExamples:\n  aqepilot init policies --spark 4.3\n"
+    "  aqepilot init policies --spark 3.5 --recipe hot_keys --recipe compact_files "
+    "--control s3a://etc/aqepilot.json --jar-uri s3a://jars/aqepilot.jar\n\n" + EXIT_CODES,
+)
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--recipe",
+    "names",
+    multiple=True,
+    default=["balanced"],
+    show_default=True,
+    metavar="NAME",
+    help="A recipe to begin with, in shadow mode; may be given several times.",
+)
+@click.option(
+    "--control",
+    metavar="PATH",
+    help="The control file that all applications read; else one is made in FOLDER.",
+)
+@click.option(
+    "--jar-uri", metavar="URI", help="Where the jar is for the jobs; else its Maven coordinates."
+)
+@spark
+@scala
+@reports_errors
+def init(
+    folder: Path,
+    names: Sequence[str],
+    control: str | None,
+    jar_uri: str | None,
+    spark: str | None,
+    scala: str | None,
+) -> None:
+    """Write a FOLDER for a team's policies: recipes in shadow mode, a check for CI, settings.
+
+    Its README.md says what each file is for. Nothing that is there is replaced.
+    """
+    from aqepilot import jars, policy_folder
+
+    version, built_for = jars.row_of(jars.find(spark, scala))
+    where = {"--jar-uri": jar_uri} if jar_uri else {"--packages": ""}
+    where |= {"--spark": version, "--scala": built_for}
+    for path in policy_folder.write(folder, names, where, control, version):
+        click.echo(str(path))
+    click.echo(f"# Next: sh {folder / 'conf.sh'}, then {folder / 'README.md'}", err=True)
+
+
+COMMANDS = (init, conf, check, facts, recipes, jar)
