@@ -79,6 +79,9 @@ def _spark_context(
             # What misses it hangs, however busy the machine.
             "spark.aqepilot.ask.deadline": "20s",
             "spark.sql.session.timeZone": "UTC",
+            # Spark looks 40 times, 15 s apart, whether a stage in barrier mode has its slots.
+            "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+            "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "1",
         }
         | context_settings
     )

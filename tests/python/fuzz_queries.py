@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+import fuzz_partitions
 from fuzz_drawing import Draw, Relation, fitting, one_in, one_of
 from fuzz_frames import frames
 from fuzz_relations import on_key, relations, statements
@@ -16,6 +17,7 @@ ACTIONS = [
     *["collect"] * 11,
     *["write"] * 4,
     *("rdd", "toLocalIterator", "table", "partitions", "partitions"),
+    *fuzz_partitions.ACTIONS,
 ]
 WRITES = ("write", "table")
 
@@ -26,7 +28,8 @@ class Query(NamedTuple):
     Attributes:
         steps: Python statements, which know `spark` and `F`; the last makes `result`.
         action: What is done with the result: `collect`, `rdd`, `toLocalIterator`, a `write` to
-            files, a `table` made of it, or a look at its `partitions`, which the query numbers.
+            files, a `table` made of it, a look at its `partitions`, which the query numbers, or one
+            of `fuzz_partitions`.
         is_ordered: Whether its rows come in an order that Spark defines.
         partitions: In how many partitions, by the first column, the user asks for them; 0 for any.
         partition_columns: How many of its columns are partition columns of what is written.

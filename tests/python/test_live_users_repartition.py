@@ -44,7 +44,8 @@ def use(spark: SparkSession, **texts: str) -> None:
 
 
 def partitions(df: DataFrame) -> list[list[Any]]:
-    """The rows of each partition, in their order."""
+    """The rows of each partition, in their order, of the plan that ran as a query."""
+    df.collect()
     return df.rdd.glom().collect()
 
 

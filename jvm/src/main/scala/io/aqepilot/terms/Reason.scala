@@ -163,6 +163,15 @@ object Reason {
     "a column to distribute rows by is not written, or is none that rows can be distributed by, or the table is " +
       "partitioned by functions only"
   )
+  val BarrierStage: Reason = Reason(
+    "BARRIER_STAGE",
+    "a stage in barrier mode reads it, and Spark refuses one with more tasks than slots: its tasks stay as Spark " +
+      "makes them"
+  )
+  val RddPartitions: Reason = Reason(
+    "RDD_PARTITIONS",
+    "the query becomes an RDD, as `df.rdd` or a checkpoint, and code sees its partitions: they stay as Spark makes them"
+  )
   val EvaluationDeadline: Reason = Reason(
     "EVALUATION_DEADLINE",
     "the policy's text took longer to evaluate than spark.aqepilot.ask.deadline: counts as null"
@@ -248,6 +257,8 @@ object Reason {
     SourceDistribution,
     AmbiguousPartition,
     UnsuitableColumn,
+    BarrierStage,
+    RddPartitions,
     EvaluationDeadline,
     EvaluationTooLarge,
     EvaluationBreakerOpen,

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot.plans
 
-import org.apache.spark.sql.aqepilot.doors.FailOpen
+import org.apache.spark.sql.aqepilot.decision.QueryFacts
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
 import org.apache.spark.sql.catalyst.plans.physical.{Distribution, UnspecifiedDistribution}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
@@ -8,7 +9,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 
 /** Marks the root of each prepared plan with the distribution that the query's author wants there: a rule for
-  * stages is not told which of them is the final one.
+  * stages is not told which of them is the final one. Marks the stages whose tasks stay Spark's, too ([[SparksTasks]]).
   *
   * Hook: query stage preparation, the last of ours, after all that may replace the root. Never changes a plan; a no-op without
   * policies whose decisions change how rows are distributed. The mark is of Spark's own classes, because plans travel to executors.
@@ -19,7 +20,10 @@ object FinalStage extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = {
     FailOpen("final stage", ()) {
-      if (RequiredDistribution.isWanted) plan.setTagValue(tag, RequiredDistribution.current)
+      if (RequiredDistribution.isWanted) {
+        plan.setTagValue(tag, RequiredDistribution.current)
+        Sessions.active.foreach(s => SparksTasks.mark(QueryFacts.executionId(s.sparkContext), plan))
+      }
     }
     RequiredDistribution.done()
     plan

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot.plans
 
 import org.apache.spark.sql.aqepilot.control.PoliciesInForce
+import org.apache.spark.sql.aqepilot.decision.QueryFacts
 import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
 import org.apache.spark.sql.aqepilot.log.PolicyNews
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, ReturnAnswer}
@@ -30,9 +31,15 @@ object JoinIdentity extends SparkStrategy {
               case _       =>
             }
           }
+          if (root.containsPattern(TreePattern.JOIN)) noteSparksTasks(root)
         }
       case _ =>
     })
     Nil
   }
+
+  private def noteSparksTasks(root: LogicalPlan): Unit =
+    if (RequiredDistribution.isWanted) Sessions.active.foreach { session =>
+      SparksTasks.note(QueryFacts.executionId(session.sparkContext), root)
+    }
 }

@@ -59,6 +59,12 @@ final class JoinState(val id: Long, val userHint: JoinHint, val isReadTwice: Boo
     JoinState.overridden.add(this)
   }
 
+  /** Why the latest planning leaves the join to Spark, if so ([[SparksTasks]]). */
+  @volatile var keeps: Option[Reason] = None
+
+  /** Whether something beneath runs in barrier mode, maybe in the join's own stage. */
+  @volatile var isAboveBarrier: Boolean = false
+
   val skew = new SkewState
   val selection = new SelectionState
   val tables = new TableState

@@ -6,7 +6,7 @@ import org.apache.spark.SparkConf
 import org.apache.spark.sql.aqepilot.decision.Asked
 import org.apache.spark.sql.aqepilot.doors.SparkCosts
 import org.apache.spark.sql.aqepilot.log.Subject
-import org.apache.spark.sql.aqepilot.plans.{JoinState, ReadTwice, SkewLayout, Tables}
+import org.apache.spark.sql.aqepilot.plans.{JoinState, ReadTwice, SkewLayout, SparksTasks, Tables}
 import org.apache.spark.sql.aqepilot.rule.{Memory, PointRule}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
@@ -91,7 +91,9 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
       )
     }
     val adopts = own < c.own || own == c.own
-    val compared = compare(answers, currentOwn, candidateOwn, adopts)
+    val keeps = Seq(c.plan, plan).flatMap(SparksTasks.of(at, _).any).headOption
+    val compared =
+      keeps.fold(compare(answers, currentOwn, candidateOwn, adopts))(Left(_))
     val number = memory.number
     if (number > known) {
       def record(name: String, asked: Asked, own: Cost): Unit = at.record(asked, outcome(compared)) {
@@ -111,6 +113,8 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
   }
 
   private def outcome(compared: Either[Reason, Int]) = compared match {
+    case Left(reason @ (Reason.BarrierStage | Reason.RddPartitions)) =>
+      SparksTasks.refusal(reason)
     case Left(reason) => (reason, None)
     case Right(order) => (Reason.Applied, Some(CostFates.detail(order <= 0)))
   }

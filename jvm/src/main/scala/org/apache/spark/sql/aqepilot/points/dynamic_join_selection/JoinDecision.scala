@@ -10,6 +10,7 @@ import org.apache.spark.sql.aqepilot.plans.{
   JoinStrategy,
   OtherRules,
   SideState,
+  SparksTasks,
   StageTables
 }
 import org.apache.spark.sql.aqepilot.rule.PointRule
@@ -59,10 +60,11 @@ final private class JoinDecision(
     val refused = if (isOthers) None else tableRefusal
     def word(side: SideState) = side.memory.answer
       .flatMap(_.word)
-      .filterNot(w => isOthers || (refused.isDefined && builds(w)))
+      .filterNot(w => isOthers || state.keeps.isDefined || (refused.isDefined && builds(w)))
     val (leftWord, rightWord) = (word(state.left), word(state.right))
+    val isNot = refused.isDefined || isOthers || state.keeps.isDefined
     if (state.selection.inForce.isEmpty)
-      StageTables.note(join, state, if (refused.isDefined || isOthers) 0L else tableBytes)
+      StageTables.note(join, state, if (isNot) 0L else tableBytes)
     val decided =
       if (isOthers) join
       else new DecidedHints(join, state, sparkHint, isBroadcast, at.conf).of(leftWord, rightWord)
@@ -116,6 +118,7 @@ final private class JoinDecision(
     /** Why a side's word gave way to the other side's, or did not hold, if so. */
     def lost(side: SideState, word: Option[String], other: Option[HintInfo], isSmaller: Boolean) =
       if (isOthers) Some((Reason.OtherExtension, None))
+      else if (state.keeps.isDefined) state.keeps.map(SparksTasks.refusal)
       else if (refused.isDefined && side.memory.answer.flatMap(_.word).exists(builds))
         Some((Reason.GuardHashBuildBytes, refused))
       else word.flatMap(JoinLegality.loses(_, JoinState.word(other), isSmaller)).map((_, None))

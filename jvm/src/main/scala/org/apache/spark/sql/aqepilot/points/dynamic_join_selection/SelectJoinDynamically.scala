@@ -6,6 +6,7 @@ import org.apache.spark.sql.aqepilot.plans.{
   JoinState,
   PlanIntegrity,
   ReadTwice,
+  SparksTasks,
   Tables
 }
 import org.apache.spark.sql.aqepilot.rule.PointRule
@@ -29,6 +30,7 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     PointRule(DynamicJoinSelectionPoint, plan, evenUnasked = JoinState.isOverridden(plan)) { at =>
+      SparksTasks.note(at.executionId, plan)
       val decided =
         plan.transformDownWithPruning(_.containsPattern(TreePattern.JOIN)) {
           case join: Join => decide(at, join)

@@ -4,7 +4,13 @@ import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.aqepilot.doors.FailOpen
 import org.apache.spark.sql.aqepilot.log.Subject
-import org.apache.spark.sql.aqepilot.plans.{JoinChain, PlanIntegrity, ReadTwice, Tables}
+import org.apache.spark.sql.aqepilot.plans.{
+  JoinChain,
+  PlanIntegrity,
+  ReadTwice,
+  SparksTasks,
+  Tables
+}
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -45,14 +51,18 @@ object ReorderJoins extends Rule[LogicalPlan] {
       plan.containsPattern(TreePattern.INNER_LIKE_JOIN) && plan.getTagValue(done).isEmpty
     PointRule(point, plan, concerns) { at =>
       FailOpen("parts read twice", ())(ReadTwice.markOptimised(plan))
-      val ordered = reordered(at, plan)
+      val ordered = reordered(at, plan, SparksTasks.of(at, plan))
       val now = if (ordered eq plan) plan else KeepOrder(ordered, conf)
       now.setTagValue(done, ())
       now
     }
   }
 
-  private def reordered(at: PointRule, plan: LogicalPlan): LogicalPlan = {
+  private def reordered(
+      at: PointRule,
+      plan: LogicalPlan,
+      parts: SparksTasks.Parts[LogicalPlan]
+  ): LogicalPlan = {
     def tables = Some(Tables.described(plan))
     val (read, ends) = ChainReader.read(plan)
     ends.foreach(end => at.undecided(end.reason, end.detail, tables))
@@ -64,21 +74,22 @@ object ReorderJoins extends Rule[LogicalPlan] {
         at.undecided(Reason.CrossProduct, NoImplicitProduct, tables)
         plan
       case Some(chain) =>
-        val inner = chain.relations.map(reordered(at, _))
+        val inner = chain.relations.map(reordered(at, _, parts))
         val isChanged = inner.zip(chain.relations).exists { case (a, b) => a ne b }
         val now =
           if (isChanged)
             chain.copy(top = replaced(plan, chain.relations.zip(inner)), relations = inner)
           else chain
-        decided(at, now)
-      case None => plan.mapChildren(reordered(at, _))
+        def overBarrier = if (SparksTasks.hasBarrier(plan)) Some(Reason.BarrierStage) else None
+        decided(at, now, parts.of(plan).orElse(overBarrier))
+      case None => plan.mapChildren(reordered(at, _, parts))
     }
   }
 
   private def replaced(plan: LogicalPlan, by: Seq[(LogicalPlan, LogicalPlan)]): LogicalPlan =
     by.find(_._1 eq plan).fold(plan.mapChildren(replaced(_, by)))(_._2)
 
-  private def decided(at: PointRule, chain: JoinChain): LogicalPlan = {
+  private def decided(at: PointRule, chain: JoinChain, keeps: Option[Reason]): LogicalPlan = {
     val facts = new ChainFacts(chain, at.session.sparkContext, at.conf, at.executionId)
     val asked = at.ask(
       (policy, whole) =>
@@ -90,8 +101,14 @@ object ReorderJoins extends Rule[LogicalPlan] {
     val order = asked.enforced.map { case (_, o) => o.asInstanceOf[ArrayData].toIntArray().toSeq }
     val plan = order.fold(chain.top)(ordered(chain, _, id))
     val fault = if (plan eq chain.top) None else PlanIntegrity.fault(chain, plan)
-    at.recordRewrite(asked, fault)(subject(chain, id))
-    if (fault.isEmpty) plan else chain.top
+    keeps match {
+      case Some(why) if plan ne chain.top =>
+        at.record(asked, SparksTasks.refusal(why))(subject(chain, id))
+        chain.top
+      case _ =>
+        at.recordRewrite(asked, fault)(subject(chain, id))
+        if (fault.isEmpty) plan else chain.top
+    }
   }
 
   private def ordered(

@@ -8,6 +8,7 @@ import org.apache.spark.sql.aqepilot.plans.{
   JoinStrategy,
   OtherRules,
   Repeatable,
+  SparksTasks,
   StageTables
 }
 import org.apache.spark.sql.aqepilot.rule.PointRule
@@ -85,7 +86,13 @@ final private class SelectionDecision(
           .orElse(CartesianTasks.refusal(at.session, join, state).map((Reason.GuardPartitions, _)))
       def beside =
         tableBytes(decision, asked).flatMap(StageTables.refusal(join, state, _, at.guards))
-      if (OtherRules.gaveHint(at.session, join, state)) Some((Reason.OtherExtension, None))
+      def ofBarrier =
+        if (decision.strategy != ShuffleReplicate || !state.isAboveBarrier) None
+        else Some(Reason.BarrierStage)
+      val keeps =
+        if (asked.spark.contains(decision)) None else state.keeps.orElse(ofBarrier)
+      if (keeps.nonEmpty) keeps.map(SparksTasks.refusal)
+      else if (OtherRules.gaveHint(at.session, join, state)) Some((Reason.OtherExtension, None))
       else
         product.orElse(beside.map((Reason.GuardHashBuildBytes, _)))
           .map { case (reason, why) => (reason, Some(why)) }

@@ -12,6 +12,7 @@ import org.apache.spark.sql.aqepilot.plans.{
   ShuffleGroup,
   ShuffleGroups,
   ShuffleShapes,
+  SparksTasks,
   Tables
 }
 import org.apache.spark.sql.aqepilot.rule.PointRule
@@ -65,8 +66,12 @@ object SetShufflePartitions extends Rule[SparkPlan] {
         ReadTwice.record(at, plan.logicalLink.map(Tables.described))
       plan
     } else {
-      val (others, changes) =
+      val (others, own) =
         groups.flatMap(change(at, _, answers)).partition(c => isOthers(at, c.group))
+      lazy val parts = SparksTasks.of(at, plan)
+      def keeps(c: Change) = c.group.shuffles.flatMap(parts.of).headOption
+      val (kept, changes) = own.partition(keeps(_).nonEmpty)
+      kept.foreach(c => keeps(c).foreach(why => c.record(SparksTasks.refusal(why))))
       val (legal, illegal) = NumberedShuffles.validated(plan, changes)
       def record(of: Seq[Change], reason: Reason, why: String) =
         of.foreach(_.record((reason, Some(why))))

@@ -7,6 +7,7 @@ import org.apache.spark.sql.aqepilot.plans.{
   JoinStrategy,
   ReadTwice,
   SkewLayout,
+  SparksTasks,
   Tables
 }
 import org.apache.spark.sql.aqepilot.log.Subject
@@ -58,6 +59,7 @@ final private class SkewDecisions(
     val asked = known.flatMap { case (join, state) => ask(join, state) }
     val outcome =
       if (asked.forall(_.toSplit.isEmpty)) SkewOutcome(plan, Reason.Applied, None)
+      else if (keeps.nonEmpty) SkewOutcome(plan, keeps.get, keeps.map(SparksTasks.detail))
       else if (!isSparks)
         SkewOutcome(
           plan,
@@ -76,6 +78,8 @@ final private class SkewDecisions(
     }
     outcome.plan
   }
+
+  private lazy val keeps = SparksTasks.of(at, plan).of(stage.root)
 
   private val spark: (Reason, Option[String]) =
     (Reason.Applied, Some("what the answer says is what Spark's own rule goes by"))
