@@ -9,15 +9,14 @@ class RddConversionSuite extends AnyFunSuite {
   private def isConversion(calls: (String, String)*) =
     RddConversion.isConversion((scan +: calls) :+ (("Dataset", "withAction")))
 
-  test("df.rdd, checkpoints and Arrow batches make an RDD, as lazy values of Scala or not") {
+  test("df.rdd and checkpoints make an RDD, as lazy values of Scala or not") {
     Seq(
       "QueryExecution" -> "toRdd",
       "QueryExecution" -> "toRdd$lzycompute",
       "QueryExecution" -> "$anonfun$toRdd$1",
       "Dataset" -> "$anonfun$checkpoint$1",
       "Dataset" -> "checkpoint",
-      "Dataset" -> "localCheckpoint",
-      "Dataset" -> "toArrowBatchRdd"
+      "Dataset" -> "localCheckpoint"
     ).foreach(call => assert(isConversion(call), call))
   }
 
@@ -27,6 +26,7 @@ class RddConversionSuite extends AnyFunSuite {
       "QueryExecution" -> "executedPlan$lzycompute",
       "QueryExecution" -> "toRddOfOurs",
       "Dataset" -> "collectToPython",
+      "Dataset" -> "toArrowBatchRdd",
       "DataFrameWriter" -> "save",
       "Checkpoint" -> "checkpoint"
     ).foreach(call => assert(!isConversion(call), call))

@@ -15,7 +15,7 @@ import io.aqepilot.terms.Reason
   */
 private[aqepilot] object RddConversion {
 
-  private val Conversions = Set("toRdd", "toArrowBatchRdd", "checkpoint", "localCheckpoint")
+  private val Conversions = Set("toRdd", "checkpoint", "localCheckpoint")
   private val Converting = Set("QueryExecution", "Dataset")
   private val Saving =
     Set("SaveIntoDataSourceCommand", "InsertIntoDataSourceCommand", "SupportsV1Write")
