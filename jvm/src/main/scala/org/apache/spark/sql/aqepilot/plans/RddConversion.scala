@@ -8,8 +8,8 @@ import io.aqepilot.terms.Reason
   *
   * `Dataset.rdd` and PySpark's `df.rdd` and `foreachPartition` run a plan outside an SQL execution; so does what calls
   * `executedPlan.execute()` itself. A planning outside one may also be that of `explain`, which changes nothing, so
-  * there only the calls on the stack tell. `checkpoint` and `foreachBatch` make an RDD within an execution. A command
-  * that saves by a source's own means may do so, too, but hands it to nobody.
+  * there only the calls on the stack tell. `checkpoint` makes an RDD within an execution, and so does `df.rdd` in a
+  * function of `foreachBatch`. A command that saves by a source's own means may do so, too, but hands it to nobody.
   *
   * A cached plan runs in the execution that first reads it: in one with a barrier stage, its tasks may be that stage's.
   */
