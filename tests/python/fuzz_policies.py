@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+import fuzz_partitioned
 import plans
 import skewed
 from fuzz_drawing import one_in, one_of, weighted
@@ -81,6 +82,7 @@ _MAYBE: dict[str, list[str]] = {
     "spark.sql.sortMergeJoinExecBuffer.in.memory.threshold": ["10"],
     "spark.aqepilot.guard.max_broadcast_bytes": ["512KB", "512KB", "500"],
     "spark.aqepilot.guard.max_hash_build_bytes": ["512KB", "512KB", "500"],
+    **fuzz_partitioned.MAYBE,
 }
 
 if IS_SPARK_4:
@@ -105,7 +107,7 @@ def settings(draw: st.DrawFn) -> dict[str, str]:
         chosen |= _HASHED
     if draw(st.integers(0, 19)):
         chosen |= plans.INTERPRETED
-    return _ALWAYS | chosen
+    return fuzz_partitioned.settled(_ALWAYS | fuzz_partitioned.ALWAYS | chosen)
 
 
 class Answers(NamedTuple):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+import fuzz_partitioned
 import fuzz_partitions
 from fuzz_drawing import Draw, Relation, fitting, one_in, one_of
 from fuzz_frames import frames
@@ -55,6 +56,8 @@ def queries(draw: Draw) -> Query:
         for name, table in TABLES.items()
         for _ in range(table.weight)
     ]
+    if tables == "global_temp":
+        sources = fuzz_partitioned.among(draw, sources)
     if one_in(draw, 2):
         # Few tables, so that they are read more than once.
         sources = [one_of(draw, sources) for _ in range(2)]

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, reject, seed, settings
 from pyspark.sql import SparkSession
 
+import fuzz_partitioned
 import fuzz_policies
 import fuzz_tables
 import fuzzing
@@ -52,6 +53,7 @@ def context_settings() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def tables(_spark_context: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     fuzz_tables.write(_spark_context, tmp_path_factory.mktemp("fuzz"))
+    fuzz_partitioned.write(_spark_context)
     return _spark_context
 
 

@@ -38,6 +38,7 @@ SHAPES = {
     "iceberg": (
         *("iceberg, copy-on-write", "iceberg, merge-on-read", "iceberg, bucketed"),
         "iceberg, writes",
+        "iceberg, partly clustered",
     ),
 }
 PLAIN = "plain"
@@ -89,7 +90,7 @@ class Formats(NamedTuple):
             Path(tempfile.mkdtemp(dir=self.folder)),
             (HERE / "job.py").read_text("utf-8"),
             MOST_SECONDS,
-            submit_words=["--py-files", f"{HERE / 'turns.py'},{HERE / 'writes.py'}"],
+            submit_words=["--py-files", ",".join(str(HERE / f"{name}.py") for name in ("turns", "writes", "partly"))],
             job_words=[json.dumps(asked)],
             extension=False,
             memory="2g",

@@ -4,6 +4,7 @@ import itertools
 import json
 import sys
 
+import partly
 import writes
 from pyspark.sql import SparkSession
 
@@ -208,7 +209,8 @@ def run(spark, found, policies):
     """Runs all commands on new tables; returns what came of each."""
     plain = spark.newSession()
     session = spark.newSession()
-    for key, value in SETTINGS.items():
+    is_partly = found["shape"] == partly.NAME
+    for key, value in (partly.SETTINGS if is_partly else SETTINGS).items():
         plain.conf.set(key, value)
         session.conf.set(key, value)
     plain.conf.set("spark.aqepilot.mode", "off")
@@ -219,6 +221,8 @@ def run(spark, found, policies):
         session.conf.set("spark.aqepilot.mode", "off")
     seen = 0
     steps = writings if found["shape"].endswith("writes") else commands
+    if is_partly:
+        steps = partly.queries
     for name, act, left in steps(plain, session, found["shape"]):
         one = {**found, "command": name}
         try:

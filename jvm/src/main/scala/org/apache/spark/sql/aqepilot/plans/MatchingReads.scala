@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot.plans
 import org.apache.spark.sql.aqepilot.doors.FailOpen
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 
 /** The last look at a stage before it runs: what is read below a repartition that the query's author wrote is not
@@ -16,18 +16,34 @@ import org.apache.spark.sql.execution.joins.ShuffledJoin
 object MatchingReads extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
-    matching(FailOpen("users' repartitions", plan)(UsersRepartitions.together(plan)))
+    matching(FailOpen("users' repartitions", plan) {
+      val reads = plan.collect {
+        case AQEShuffleReadExec(s: ShuffleQueryStageExec, _) => s.id
+      }
+      checked(plan, UsersRepartitions.together(plan), Rewritten(reads = reads.toSet))
+    })
 
   private def matching(plan: SparkPlan): SparkPlan = FailOpen("matching reads", plan) {
     if (!plan.exists(isSplit)) plan
-    else
-      JoinStage.in(plan).filter(isOurs).filterNot(isMatching).foldLeft(plan) { (current, stage) =>
+    else {
+      val torn = JoinStage.in(plan).filter(isOurs).filterNot(isMatching)
+      val whole = torn.foldLeft(plan) { (current, stage) =>
         FailOpen.warnOnce(
           "a rule has changed how one side of a split join is read; its sides are read in whole"
         )
         current.transformDown { case p if p eq stage.root => stage.reading(None) }
       }
+      checked(plan, whole, Rewritten.of(torn))
+    }
   }
+
+  private def checked(plan: SparkPlan, now: SparkPlan, rewritten: Rewritten): SparkPlan =
+    PhysicalIntegrity.fault(plan, now, rewritten, FinalStage.required(plan)) match {
+      case None      => now
+      case Some(why) =>
+        FailOpen.fault("matching reads", why)
+        plan
+    }
 
   private def isOurs(stage: JoinStage): Boolean =
     stage.joins.exists(JoinState.of(_).exists(_.skew.planned.isDefined))

@@ -102,7 +102,10 @@ private[aqepilot] object UsersRepartitions {
 
   /** Whether a shuffle is there because Spark has put it on top, to restore what the author wants of the result. */
   def isRestored(e: ShuffleExchangeExec): Boolean =
-    isUsers(e.shuffleOrigin) && e.logicalLink.isEmpty && e.getTagValue(tag).isEmpty
+    isPutBack(e) && e.getTagValue(tag).isEmpty
+
+  /** Whether a shuffle is there because somebody, Spark or we, has put it back for what the author wants. */
+  def isPutBack(e: ShuffleExchangeExec): Boolean = isUsers(e.shuffleOrigin) && e.logicalLink.isEmpty
 
   /** What a plan must not break that another plan keeps. */
   def areKept(before: SparkPlan, after: SparkPlan): Boolean = broken(before, after).isEmpty

@@ -1,11 +1,19 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
-import org.apache.spark.sql.aqepilot.doors.SparkJoinRules
-import org.apache.spark.sql.aqepilot.plans.{JoinState, OtherRules, RequiredDistribution}
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, SparkJoinRules}
+import org.apache.spark.sql.aqepilot.plans.{
+  JoinState,
+  OtherRules,
+  PhysicalIntegrity,
+  RequiredDistribution,
+  Rewritten
+}
 import org.apache.spark.sql.aqepilot.rule.PointRule
+import org.apache.spark.sql.catalyst.expressions.SortOrder
 import org.apache.spark.sql.catalyst.optimizer.BuildSide
+import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
 
 import io.aqepilot.joins.JoinWords.ShuffleMerge
@@ -21,27 +29,48 @@ object KeepSortMerge extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     PointRule(JoinSelectionPoint, plan, SparkJoinRules.conversionEnabled(conf).nonEmpty) { at =>
-      val kept = plan.transformUp {
-        case j: ShuffledHashJoinExec if isWanted(j) =>
-          SortMergeJoinExec(
-            j.leftKeys,
-            j.rightKeys,
-            j.joinType,
-            j.condition,
-            j.left,
-            j.right,
-            j.isSkewJoin
-          )
-      }
+      val kept = plan.transformUp { case j: ShuffledHashJoinExec if isWanted(j) => merged(j) }
       if (kept eq plan) plan
       else {
-        val ensured = RequiredDistribution.ensureRequirements(kept)
-        def redone = SparkJoinRules.convert(ensured, RequiredDistribution.ensureRequirements)
+        // Only compared.
+        def redone = SparkJoinRules.convert(kept, RequiredDistribution.ensureRequirements)
         // Another extension's rule may have replaced the joins.
         if (OtherRules.prepareStages(at.session) && converted(redone) != converted(plan)) plan
-        else ensured
+        else checked(plan, kept)
       }
     }
+
+  /** The sort-merge join of the same sides. What is above may rely on the order of the hash join's streamed side. */
+  private def merged(j: ShuffledHashJoinExec): SparkPlan = {
+    val join = SortMergeJoinExec(
+      j.leftKeys,
+      j.rightKeys,
+      j.joinType,
+      j.condition,
+      j.left,
+      j.right,
+      j.isSkewJoin
+    )
+    val sides = join.children.zip(join.requiredChildOrdering).map { case (c, o) => sorted(c, o) }
+    val kept = join.withNewChildren(sides)
+    kept.copyTagsFrom(j)
+    sorted(kept, j.outputOrdering)
+  }
+
+  private def sorted(plan: SparkPlan, order: Seq[SortOrder]): SparkPlan =
+    if (SortOrder.orderingSatisfies(plan.outputOrdering, order)) plan
+    else SortExec(order, global = false, plan)
+
+  private def checked(plan: SparkPlan, kept: SparkPlan): SparkPlan = {
+    val joins = plan.collect { case j: ShuffledHashJoinExec if isWanted(j) => j }
+    val required = RequiredDistribution.current.getOrElse(UnspecifiedDistribution)
+    PhysicalIntegrity.fault(plan, kept, Rewritten(joins = joins), required) match {
+      case None      => kept
+      case Some(why) =>
+        FailOpen.fault(JoinSelectionPoint.name, why)
+        plan
+    }
+  }
 
   private def converted(plan: SparkPlan): Set[(Long, BuildSide)] = plan.collect {
     case j: ShuffledHashJoinExec if isWanted(j) => JoinState.of(j).map(s => (s.id, j.buildSide))

@@ -10,7 +10,9 @@ import org.apache.spark.sql.aqepilot.plans.{
   CoalesceGroups,
   FinalStage,
   HashBuilds,
+  PhysicalIntegrity,
   ReadTwice,
+  Rewritten,
   SparksTasks,
   Tables
 }
@@ -64,9 +66,9 @@ final private class StageDecision(at: PointRule, plan: SparkPlan) {
       val asked = at.ask()(facts.row(group, at.session.sparkContext, at.conf))
       (group, asked, asked.enforced.map(a => redo(redone, group, CoalescingAnswer.of(a._2))))
     }
-    val (result, valid) = combine(redone, outcomes.flatMap(_._3))
+    val (result, fault) = combine(redone, outcomes.flatMap(_._3))
     FailOpen("record", ())(outcomes.foreach { case (group, asked, outcome) =>
-      record(group, asked, outcome, valid)
+      record(group, asked, outcome, fault)
     })
     result
   }
@@ -102,29 +104,41 @@ final private class StageDecision(at: PointRule, plan: SparkPlan) {
         Left((Reason.OtherExtension, "the shuffles are not read as Spark's own rules leave them"))
     }
 
-  /** The plan with all that was decided, and whether it is valid; what came in where it is not. */
-  private def combine(redone: RedoneReads, outcomes: Seq[Outcome]): (SparkPlan, Boolean) = {
+  /** The plan with all that was decided; what came in, and why, where it is not valid. */
+  private def combine(
+      redone: RedoneReads,
+      outcomes: Seq[Outcome]
+  ): (SparkPlan, Option[(Reason, String)]) = {
     val reads = outcomes.collect { case Right(of) => of }.flatten.toMap
-    if (reads.isEmpty) (plan, true)
-    else {
-      val result = CoalesceGroups.replace(plan, reads)
-      if (result == plan) (plan, true)
-      else if (redone.isValid(result)) (result, true)
-      else (plan, false)
-    }
+    val result = CoalesceGroups.replace(plan, reads)
+    if (reads.isEmpty || result == plan) (plan, None)
+    else if (!redone.isValid(result))
+      (plan, Some((Reason.DistributionBroken, "the stage as decided would need another shuffle")))
+    else
+      PhysicalIntegrity.fault(
+        plan,
+        result,
+        Rewritten(reads = reads.keySet),
+        FinalStage.required(plan)
+      ) match {
+        case None      => (result, None)
+        case Some(why) =>
+          FailOpen.fault(at.point.name, why)
+          (plan, Some((Reason.InvalidRewrite, why)))
+      }
   }
 
   private def record(
       group: CoalesceGroup,
       asked: Asked,
       outcome: Option[Outcome],
-      valid: Boolean
+      fault: Option[(Reason, String)]
   ): Unit = {
     val became = outcome match {
       case Some(Left((reason, why))) => (reason, Some(why))
-      case Some(_) if !valid         =>
-        (Reason.DistributionBroken, Some("the stage as decided would need another shuffle"))
-      case _ => PointRule.Applied
+      case Some(_)                   =>
+        fault.fold(PointRule.Applied) { case (reason, why) => (reason, Some(why)) }
+      case None => PointRule.Applied
     }
     val sparkAnswer = PartitionCoalescingPoint.show(sparks.of(group))
     at.record(asked, became) {

@@ -3,11 +3,14 @@ package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 import java.util.IdentityHashMap
 
 import org.apache.spark.sql.aqepilot.plans.{
+  PhysicalIntegrity,
   RequiredDistribution,
+  Rewritten,
   ShuffleGroup,
   ShuffleGroups,
   UsersRepartitions
 }
+import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 
@@ -43,6 +46,15 @@ private object NumberedShuffles {
   private def isLegal(before: SparkPlan, plan: SparkPlan): Boolean =
     RequiredDistribution.isKept(before, plan) &&
       UsersRepartitions.needless(before, plan).isEmpty
+
+  /** What is wrong with a plan that has these changes; None for nothing. */
+  def fault(before: SparkPlan, after: SparkPlan, changes: Seq[Change]): Option[String] = {
+    val groups = changes.map(_.group)
+    val rewritten =
+      Rewritten(numbered = groups.flatMap(_.shuffles), dropped = groups.flatMap(_.needless))
+    val required = RequiredDistribution.current.getOrElse(UnspecifiedDistribution)
+    PhysicalIntegrity.fault(before, after, rewritten, required)
+  }
 
   def changed(plan: SparkPlan, changes: Seq[Change]): SparkPlan = {
     val numbers = new IdentityHashMap[SparkPlan, Change]()

@@ -4,6 +4,7 @@ import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.aqepilot.decision.{Asked, PerQuery}
+import org.apache.spark.sql.aqepilot.doors.FailOpen
 import org.apache.spark.sql.aqepilot.log.Subject
 import org.apache.spark.sql.aqepilot.plans.{
   HashBuilds,
@@ -76,9 +77,17 @@ object SetShufflePartitions extends Rule[SparkPlan] {
       def record(of: Seq[Change], reason: Reason, why: String) =
         of.foreach(_.record((reason, Some(why))))
       record(others, Reason.OtherExtension, OthersNumber)
-      legal.foreach(_.record(PointRule.Applied))
       record(illegal, Reason.DistributionBroken, OtherDistribution)
-      NumberedShuffles.changed(plan, legal)
+      val changed = NumberedShuffles.changed(plan, legal)
+      NumberedShuffles.fault(plan, changed, legal) match {
+        case None =>
+          legal.foreach(_.record(PointRule.Applied))
+          changed
+        case Some(why) =>
+          FailOpen.fault(at.point.name, why)
+          record(legal, Reason.InvalidRewrite, why)
+          plan
+      }
     }
   }
 

@@ -1,11 +1,8 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
-import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.aqepilot.plans.{JoinStage, RequiredDistribution}
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
-import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnspecifiedDistribution}
-import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan}
+import org.apache.spark.sql.aqepilot.plans.{JoinStage, Opaque, RequiredDistribution}
+import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{
   AQEShuffleReadExec,
   OptimizeShuffleWithLocalRead,
@@ -26,7 +23,8 @@ private object LocalReads {
     val around = plan.collect { case e: Exchange if e.child.exists(_ eq stage.root) => e.child }
     val top = around.lastOption.getOrElse(plan)
     val read = OptimizeShuffleWithLocalRead(top.transform {
-      case s: QueryStageExec if !s.isMaterialized => Unfinished(s)
+      // Spark's rule reads the sizes of every shuffle that it sees, and fails at one that has none yet.
+      case s: QueryStageExec if !s.isMaterialized => Opaque(s)
     })
     val required = if (around.nonEmpty) None else RequiredDistribution.current
     read.exists {
@@ -34,15 +32,4 @@ private object LocalReads {
       case _                     => false
     } && ValidateRequirements.validate(read, required.getOrElse(UnspecifiedDistribution))
   }
-}
-
-/** Stands for a stage that still runs: Spark's rule reads the sizes of every shuffle that it sees, and fails at one
-  * that has none yet.
-  */
-final private case class Unfinished(stage: QueryStageExec) extends LeafExecNode {
-  override def output: Seq[Attribute] = stage.output
-  override def outputPartitioning: Partitioning = stage.outputPartitioning
-  override def outputOrdering: Seq[SortOrder] = stage.outputOrdering
-  override protected def doExecute(): RDD[InternalRow] =
-    throw new UnsupportedOperationException("only looked at")
 }

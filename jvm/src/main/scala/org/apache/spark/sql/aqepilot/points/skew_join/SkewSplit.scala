@@ -2,20 +2,24 @@ package org.apache.spark.sql.aqepilot.points.skew_join
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.aqepilot.doors.OurCosts
+import org.apache.spark.sql.aqepilot.doors.{FailOpen, OurCosts}
 import org.apache.spark.sql.aqepilot.plans.{
   HashBuilds,
   JoinStage,
+  PathAbove,
+  PhysicalIntegrity,
   RequiredDistribution,
+  Rewritten,
   SkewLayout,
   UsersRepartitions
 }
+import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
 import org.apache.spark.sql.execution.{ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.points.skew_join.SideSplits
+import io.aqepilot.points.skew_join.{SideSplits, SkewJoinPoint}
 import io.aqepilot.terms.{Guards, Reason}
 
 /** What became of a decision when it was put into the plan.
@@ -123,25 +127,59 @@ final private class SkewSplit(
   }
 
   private def required(now: Option[Seq[Seq[ShufflePartitionSpec]]]): SkewOutcome = {
-    val redone =
-      if (now.isEmpty) undone else SparksSplits.replaced(undone, bare, stage.reading(now))
+    val part = if (now.isEmpty) bare else stage.reading(now)
+    val redone = if (now.isEmpty) undone else PathAbove.replaced(undone, bare, part)
     lazy val restored = UsersRepartitions.restored(undone, redone)
-    lazy val mended = RequiredDistribution.ensureRequirements(restored)
-    lazy val added = SparksSplits.shuffles(mended) - SparksSplits.shuffles(undone)
-    if (isValid(redone)) SkewOutcome(redone, Reason.Applied, detail(now))
-    else if (isSpoilt(restored, mended))
+    if (isValid(redone)) checked(redone, detail(now))
+    else
+      PathAbove.of(restored, part) match {
+        case None =>
+          kept(
+            Reason.DistributionBroken,
+            "the split breaks a repartition that the query's author asked for between its joins"
+          )
+        case Some(path) => path.ensured match {
+            case Left(why)     => kept(Reason.DistributionBroken, why)
+            case Right(mended) => accepted(restored, mended, now)
+          }
+      }
+  }
+
+  private def accepted(
+      restored: SparkPlan,
+      mended: SparkPlan,
+      now: Option[Seq[Seq[ShufflePartitionSpec]]]
+  ): SkewOutcome = {
+    val added = SparksSplits.shuffles(mended) - SparksSplits.shuffles(undone)
+    if (isSpoilt(restored, mended))
       kept(
         Reason.DistributionBroken,
         "the split takes a shuffle above an order or a repartition that the query's author asked for"
       )
-    else if (added <= 0) SkewOutcome(mended, Reason.Applied, detail(now))
+    else if (added <= 0) checked(mended, detail(now))
     else if (!force) kept(Reason.ExtraShuffle, s"$added more shuffle(s)")
     else if (!ExtraShuffles.areAccepted)
       kept(Reason.NeedsCostEvaluator, s"$added more shuffle(s)")
-    else SkewOutcome(mended, Reason.Applied, detail(now).orElse(Some(s"$added more shuffle(s)")))
+    else checked(mended, detail(now).orElse(Some(s"$added more shuffle(s)")))
   }
 
-  /** Whether `EnsureRequirements` has put a shuffle where it spoils what the author wants of each partition: on
+  /** The plan as decided, if all else in it is as it came. */
+  private def checked(now: SparkPlan, detail: Option[String]): SkewOutcome = {
+    val rewritten = Rewritten.of(Seq(stage)).copy(addsShuffles = true)
+    PhysicalIntegrity.fault(
+      plan,
+      now,
+      rewritten,
+      RequiredDistribution.current.getOrElse(UnspecifiedDistribution)
+    ) match {
+      case None      => SkewOutcome(now, Reason.Applied, detail)
+      case Some(why) =>
+        FailOpen.fault(SkewJoinPoint.name, why)
+        kept(Reason.InvalidRewrite, why)
+    }
+  }
+
+  /** Whether Spark's rule has put a shuffle where it spoils what the author wants of each partition: on
     * top of the whole plan, for the sake of a repartition, or over rows that the author sorted.
     */
   private def isSpoilt(restored: SparkPlan, mended: SparkPlan): Boolean = {

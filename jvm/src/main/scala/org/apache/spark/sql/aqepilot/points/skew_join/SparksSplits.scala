@@ -3,7 +3,12 @@ package org.apache.spark.sql.aqepilot.points.skew_join
 import scala.annotation.tailrec
 
 import org.apache.spark.sql.aqepilot.doors.SparkCosts
-import org.apache.spark.sql.aqepilot.plans.{JoinStage, RequiredDistribution, UsersRepartitions}
+import org.apache.spark.sql.aqepilot.plans.{
+  JoinStage,
+  PathAbove,
+  RequiredDistribution,
+  UsersRepartitions
+}
 import org.apache.spark.sql.execution.{RemoveRedundantSorts, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.OptimizeSkewedJoin
 import org.apache.spark.sql.execution.exchange.{
@@ -22,7 +27,7 @@ private object SparksSplits {
     *   what stands in the stage's place
     */
   def undone(plan: SparkPlan, stage: JoinStage, bare: SparkPlan): SparkPlan = {
-    val less = replaced(plan, stage.root, bare)
+    val less = PathAbove.replaced(plan, stage.root, bare)
     // Without this setting the rule takes no shuffle: what is needless otherwise is somebody else's.
     if (SQLConf.get.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN))
       withoutNeedless(plan, less, bare)
@@ -37,22 +42,17 @@ private object SparksSplits {
             if e.shuffleOrigin == ENSURE_REQUIREMENTS || UsersRepartitions.isRestored(e) => e
       }
       .filter(_.exists(_ eq bare))
-      .map(e => replaced(plan, e, e.child))
+      .map(e => PathAbove.replaced(plan, e, e.child))
       .find(RequiredDistribution.isKept(before, _)) match {
-      case Some(less) => withoutNeedless(before, RemoveRedundantSorts(less), bare)
+      case Some(less) =>
+        val sorted = PathAbove.of(less, bare).fold(less)(_.under(RemoveRedundantSorts(_)))
+        withoutNeedless(before, sorted, bare)
       case None       => plan
     }
 
-  def replaced(plan: SparkPlan, from: SparkPlan, to: SparkPlan): SparkPlan =
-    plan.transformDown {
-      case p if p eq from => to
-    } match {
-      case same if same eq plan => throw new IllegalStateException(s"${from.nodeName} is not there")
-      case other                => other
-    }
-
   /** Whether Spark's own rule, run alone on the plan without any splits, makes of it what came in. If not, another
-    * extension's rule has had a hand in it.
+    * extension's rule has had a hand in it. What the rule makes is only compared: it has Spark ensure again what the
+    * whole plan needs.
     */
   def areAll(plan: SparkPlan): Boolean = {
     val made = OptimizeSkewedJoin(RequiredDistribution.ensureRequirements)(allUndone(plan))
