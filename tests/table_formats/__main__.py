@@ -90,7 +90,10 @@ class Formats(NamedTuple):
             Path(tempfile.mkdtemp(dir=self.folder)),
             (HERE / "job.py").read_text("utf-8"),
             MOST_SECONDS,
-            submit_words=["--py-files", ",".join(str(HERE / f"{name}.py") for name in ("turns", "writes", "partly"))],
+            submit_words=[
+                "--py-files",
+                ",".join(str(HERE / f"{name}.py") for name in ("turns", "writes", "partly")),
+            ],
             job_words=[json.dumps(asked)],
             extension=False,
             memory="2g",

@@ -1,4 +1,4 @@
-"""Joins of Iceberg tables by their own partitions, partly clustered, beside joins that are split."""
+"""Joins of Iceberg tables by their own partitions, partly clustered, beside a split join."""
 
 # Each split of one side is read by itself, and those of the other side once for each.
 SETTINGS = {
@@ -31,7 +31,8 @@ def queries(plain, session, _):
     for table, files, rows in (("many", 4, 500), ("few", 1, 50)):
         plain.sql(f"DROP TABLE IF EXISTS ice.db.{table}")
         plain.sql(
-            f"CREATE TABLE ice.db.{table} (k INT, v BIGINT) USING iceberg PARTITIONED BY (k) {SPLITS}"
+            f"CREATE TABLE ice.db.{table} (k INT, v BIGINT) USING iceberg"
+            f" PARTITIONED BY (k) {SPLITS}"
         )
         for file in range(files):
             text = ROWS.format(file * 10000, rows)

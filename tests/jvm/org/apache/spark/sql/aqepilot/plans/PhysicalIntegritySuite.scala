@@ -119,6 +119,14 @@ class PhysicalIntegritySuite extends AnyFunSuite {
     assert(fault(top.copy(child = in), shuffles, top).nonEmpty)
   }
 
+  test("a shuffle that comes beside: right there one may, further down none") {
+    val other = Groups(b.key, sorted(right))
+    val top = join(other, beside)
+    def over(plan: SparkPlan) = ShuffleExchangeExec(HashPartitioning(Seq(b.key), 4), plan)
+    assert(fault(top.copy(left = over(other)), shuffles, top).isEmpty)
+    assert(fault(top.copy(left = other.copy(child = over(other.child))), shuffles, top).nonEmpty)
+  }
+
   test("a shuffle that goes: Spark's own above the join, unless somebody needs it; no author's") {
     def over(origin: ShuffleExchangeExec) = Groups(a.key, origin)
     val sparks = over(ShuffleExchangeExec(HashPartitioning(Seq(a.key), 9), beside))

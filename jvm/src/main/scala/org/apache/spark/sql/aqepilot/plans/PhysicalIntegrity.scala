@@ -76,26 +76,24 @@ object PhysicalIntegrity {
 final private class PhysicalIntegrity(rewritten: Rewritten) {
 
   def differing(before: SparkPlan, after: SparkPlan): Option[String] =
-    differing(before, after, inJoin = false)
+    differing(before, after, isNear = true)
 
-  /** @param inJoin
-    *   whether a decided join is above, and no exchange in between: its parts are matched by their places, which no
-    *   shuffle may come into
+  /** @param isNear
+    *   whether a shuffle may come here: above a decided join, or right beside what is above it. The parts of the join
+    *   itself are matched by their places.
     */
-  private def differing(before: SparkPlan, after: SparkPlan, inJoin: Boolean): Option[String] =
+  private def differing(before: SparkPlan, after: SparkPlan, isNear: Boolean): Option[String] =
     if (before eq after) None
-    else if (isSame(before, after)) ofPair(before, after, inJoin)
-    else if (mayCome(after, inJoin)) differing(before, after.children.head, inJoin)
-    else if (mayGo(before, after, inJoin)) differing(before.children.head, after, inJoin)
+    else if (isSame(before, after)) ofPair(before, after)
+    else if (mayCome(after, isNear)) differing(before, after.children.head, isNear)
+    else if (mayGo(before, after, isNear))
+      differing(before.children.head, after, isNear)
     else Some(s"${before.nodeName} has become ${after.nodeName}, or another ${after.nodeName}")
 
-  private def ofPair(before: SparkPlan, after: SparkPlan, inJoin: Boolean): Option[String] = {
-    val isIn = before match {
-      case _: ShuffleExchangeExec => false
-      case _                      => inJoin || isDecided(before)
-    }
+  private def ofPair(before: SparkPlan, after: SparkPlan): Option[String] = {
+    val isAbove = !isDecided(before) && before.exists(isDecided)
     before.children.zip(after.children)
-      .flatMap { case (b, a) => differing(b, a, isIn) }.headOption
+      .flatMap { case (b, a) => differing(b, a, isAbove) }.headOption
       .orElse {
         if (isSatisfied(before) && !isSatisfied(after))
           Some(s"${after.nodeName} lacks a distribution or an order that it needs")
@@ -145,20 +143,20 @@ final private class PhysicalIntegrity(rewritten: Rewritten) {
     case _ => join
   }
 
-  private def mayCome(plan: SparkPlan, inJoin: Boolean): Boolean = plan match {
+  private def mayCome(plan: SparkPlan, isNear: Boolean): Boolean = plan match {
     case s: SortExec => !s.global && (rewritten.addsShuffles || rewritten.joins.nonEmpty)
     case e: ShuffleExchangeExec =>
-      rewritten.addsShuffles && !inJoin &&
+      rewritten.addsShuffles && isNear &&
       (e.shuffleOrigin == ENSURE_REQUIREMENTS || UsersRepartitions.isPutBack(e))
     case other => isRead(other)
   }
 
-  private def mayGo(plan: SparkPlan, after: SparkPlan, inJoin: Boolean): Boolean = plan match {
+  private def mayGo(plan: SparkPlan, after: SparkPlan, isNear: Boolean): Boolean = plan match {
     case s: SortExec =>
       !s.global && rewritten.addsShuffles &&
       (!isUsers(s) || SortOrder.orderingSatisfies(after.outputOrdering, s.sortOrder))
     case e: ShuffleExchangeExec =>
-      rewritten.dropped.exists(_ eq e) || rewritten.addsShuffles && !inJoin &&
+      rewritten.dropped.exists(_ eq e) || rewritten.addsShuffles && isNear &&
       (e.shuffleOrigin == ENSURE_REQUIREMENTS || UsersRepartitions.isPutBack(e))
     case other => isRead(other)
   }
