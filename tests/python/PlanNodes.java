@@ -22,6 +22,8 @@ import org.apache.spark.sql.execution.joins.BroadcastNestedLoopJoinExec;
 import org.apache.spark.sql.execution.joins.CartesianProductExec;
 import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec;
 import org.apache.spark.sql.execution.joins.SortMergeJoinExec;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import scala.Some;
 import scala.collection.Iterator;
 
 /**
@@ -123,6 +125,10 @@ public class PlanNodes {
             } else {
                 Object folder = scan.relation().location().rootPaths().head();
                 told.put("path", ((Path) folder).getName());
+            }
+            Object partitions = scan.metrics().get("numPartitions");
+            if (partitions instanceof Some) {
+                told.put("read", ((SQLMetric) ((Some) partitions).get()).value());
             }
         } else if (node instanceof BatchScanExec) {
             told.put("table", ((BatchScanExec) node).table().name());

@@ -14,6 +14,7 @@ from pyspark.sql import functions
 
 import fuzz_partitions
 import fuzz_policies
+import fuzz_pruning
 import fuzz_queries
 import python_policies
 import scala_objects
@@ -75,11 +76,14 @@ def examples(draw: st.DrawFn) -> Example:
     """Draws an example."""
     sets = draw(st.sampled_from(SETS))
     texts = draw(fuzz_policies.texts())
-    return Example(
-        draw(fuzz_queries.queries()),
-        draw(fuzz_policies.settings()),
-        [draw(fuzz_policies.policies(texts)) for _ in range(sets)],
-    )
+    query = draw(fuzz_queries.queries())
+    settings = draw(fuzz_policies.settings())
+    policies = [draw(fuzz_policies.policies(texts)) for _ in range(sets)]
+    if draw(st.integers(0, 11)) == 11:
+        step = f'result = spark.sql("{draw(fuzz_pruning.statements())}")'
+        query = Query((step,), "collect", is_ordered=False)
+        settings |= fuzz_pruning.SETTINGS
+    return Example(query, settings, policies)
 
 
 class Anew(HypothesisProvider):
@@ -299,10 +303,10 @@ class Runner:
         settings: list[dict[str, str]] = [{}] * 3
         # Other settings give other partitions.
         if query.action not in fuzz_partitions.ACTIONS:
-            settings += [
-                {"spark.sql.adaptive.enabled": "false"},
-                {"spark.sql.autoBroadcastJoinThreshold": "-1"},
-            ]
+            settings.append({"spark.sql.adaptive.enabled": "false"})
+            # Without the broadcast Spark would read what it prunes.
+            if not fuzz_pruning.is_pruned(query):
+                settings.append({"spark.sql.autoBroadcastJoinThreshold": "-1"})
         return any(map(does_so, settings))
 
 

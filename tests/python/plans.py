@@ -152,6 +152,11 @@ def tables(node: Node) -> tuple[str, ...]:
     return tuple(name for name in named if name)
 
 
+def partitions_read(df: DataFrame) -> list[tuple[str | None, int]]:
+    """Returns each partitioned table that was read, and how many of its partitions were."""
+    return sorted((_table(node), node["read"]) for _, node in nodes(df) if "read" in node)
+
+
 def is_final(df: DataFrame) -> bool:
     """Has the adaptive plan of this very DataFrame been executed?"""
     return "isFinalPlan=true" in df._jdf.queryExecution().executedPlan().toString()

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 import fuzz_partitioned
 import fuzz_policies
+import fuzz_pruning
 import fuzz_tables
 import fuzzing
 import tiers
@@ -54,6 +55,7 @@ def context_settings() -> dict[str, str]:
 def tables(_spark_context: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     fuzz_tables.write(_spark_context, tmp_path_factory.mktemp("fuzz"))
     fuzz_partitioned.write(_spark_context)
+    fuzz_pruning.write(_spark_context)
     return _spark_context
 
 

@@ -54,6 +54,20 @@ object CommonFacts {
       "refuses the answers that lead there"
   )
 
+  private[aqepilot] val prunes: StructField = fact(
+    "prunes",
+    BooleanType,
+    "whether Spark's own plan broadcasts this side, and reads only those partitions of the other side's tables " +
+      "for which the broadcast has rows (dynamic partition pruning)"
+  )
+
+  private[aqepilot] val isInPruningSide: StructField = fact(
+    "is_in_pruning_side",
+    BooleanType,
+    "whether the join is part of a side that prunes so: Spark plans such a side twice, and prunes only where " +
+      "both plans are alike"
+  )
+
   /** The sizes of finished shuffles' partitions.
     *
     * @param ofEach

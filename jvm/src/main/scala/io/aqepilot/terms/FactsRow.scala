@@ -30,6 +30,13 @@ final class FactsRow(schema: StructType, row: InternalRow) {
     (0 until array.numElements()).map(i => if (array.isNullAt(i)) None else Some(array.getInt(i)))
   }
 
+  /** An array of structs; none where the array is null. */
+  def rows(path: String, numFields: Int): Seq[InternalRow] =
+    at(path).fold(Seq.empty[InternalRow]) { value =>
+      val array = value.asInstanceOf[ArrayData]
+      (0 until array.numElements()).map(array.getStruct(_, numFields))
+    }
+
   def string(path: String): Option[String] = at(path).map(_.toString)
 
   /** An array of string, nulls left out; none where the array is null. */

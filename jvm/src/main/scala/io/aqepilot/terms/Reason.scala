@@ -115,6 +115,11 @@ object Reason {
     "SPARK_FAULT",
     "the running Spark release has a fault that a plan as decided could meet, and Spark's own plan would not"
   )
+  val ReadsMore: Reason = Reason(
+    "READS_MORE",
+    "as decided, Spark would read rows that its own plan does not read: partitions that a broadcast prunes, rows " +
+      "that a runtime filter drops, or relations that it leaves out, as others turned out to be empty"
+  )
   val SharedColumns: Reason = Reason(
     "SHARED_COLUMNS",
     "a relation is used twice with the same column ids, which a projection keeps apart: the chain of joins ends " +
@@ -249,6 +254,7 @@ object Reason {
     CrossProduct,
     ConditionCanThrow,
     SparkFault,
+    ReadsMore,
     SharedColumns,
     NonDeterministicCte,
     InvalidRewrite,

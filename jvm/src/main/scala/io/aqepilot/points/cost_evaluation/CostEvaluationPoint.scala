@@ -52,6 +52,12 @@ object CostEvaluationPoint extends DecisionPoint {
       LongType,
       "Spark's estimate of what the shuffles and broadcasts that are not started will carry, bytes; " +
         "null when there are none or one is not known"
+    ),
+    fact("scans", IntegerType, "tables, files and other leaves that are not read yet"),
+    fact(
+      "pruning_filters",
+      IntegerType,
+      "filters on these that prune partitions by what a broadcast of the plan holds (dynamic partition pruning)"
     )
   )
 

@@ -69,7 +69,8 @@ object DynamicJoinSelectionPoint extends DecisionPoint with JoinWords {
       "can_shuffle_hash",
       BooleanType,
       "whether the join's type and keys let a shuffled hash join build from this side"
-    )
+    ),
+    CommonFacts.prunes
   )
 
   override val facts: StructType = StructType(
@@ -93,7 +94,8 @@ object DynamicJoinSelectionPoint extends DecisionPoint with JoinWords {
         CommonFacts.conditionCanThrow,
         fact("left_hint", StringType, "the user's strategy hint on the left side, in Spark's word"),
         fact("right_hint", StringType, "the user's strategy hint on the right side"),
-        CommonFacts.sparkFaults("the join")
+        CommonFacts.sparkFaults("the join"),
+        CommonFacts.isInPruningSide
       ),
       group("side", "the side that is asked about", sideFields: _*),
       group("other", "the other side; null facts while its shuffle runs", sideFields: _*),

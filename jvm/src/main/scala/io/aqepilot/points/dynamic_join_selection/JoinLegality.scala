@@ -2,7 +2,7 @@ package io.aqepilot.points.dynamic_join_selection
 
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.aqepilot.joins.FirstMatch
+import io.aqepilot.joins.{FirstMatch, KeptPruning}
 import io.aqepilot.joins.JoinGuards._
 import io.aqepilot.terms.{FactsRow, Guards, HashTable, Reason, SparkFault, SparkFaults, Verdict}
 
@@ -49,6 +49,9 @@ object JoinLegality {
         case _ if sparksOwn       => accepted
         case _ if fault.isDefined => refused(fault.get._1, fault.get._2)
         case _ if keeps.isDefined => refused(Reason.ConditionCanThrow, s"$answer: ${keeps.get}")
+        case _ if pruning(answer, facts).isDefined =>
+          val (reason, why) = pruning(answer, facts).get
+          refused(reason, why)
         case Broadcast            => broadcastGuard(facts, guards).getOrElse(accepted)
         case ShuffleHash | PreferShuffleHash => hashGuard(facts, guards).getOrElse(accepted)
         case _                               => accepted
@@ -84,6 +87,21 @@ object JoinLegality {
     val left = facts.string("join.left_hint").map(h => s"$h on the left side")
     val right = facts.string("join.right_hint").map(h => s"$h on the right side")
     left.orElse(right)
+  }
+
+  /** Why Spark would read partitions that it prunes now, if it would.
+    *
+    * PREFER_SHUFFLE_HASH and, on the side that does not prune, NO_BROADCAST_HASH leave Spark's broadcast by size.
+    */
+  private def pruning(answer: String, facts: FactsRow): Option[(Reason, String)] = {
+    def side = KeptPruning.asBroadcast("side", answer, facts)
+    def other = KeptPruning.asBroadcast("other", answer, facts)
+    KeptPruning.asInSide(facts).orElse(answer match {
+      case PreferShuffleHash => None
+      case Broadcast         => other
+      case NoBroadcastHash   => side
+      case _                 => side.orElse(other)
+    })
   }
 
   private def broadcastGuard(facts: FactsRow, guards: Guards): Option[Verdict] = {

@@ -71,7 +71,13 @@ object JoinReorderPoint extends DecisionPoint {
           IntegerType,
           "joins without a condition in Spark's own order"
         ),
-        CommonFacts.sparkFaults("the chain")
+        CommonFacts.sparkFaults("the chain"),
+        fact(
+          "pruned",
+          ArrayType(PrunedRelation.schema),
+          "relations of which Spark may read only some partitions, by what a broadcast holds (dynamic partition " +
+            "pruning)"
+        )
       ),
       group(
         "candidate",
@@ -116,8 +122,12 @@ object JoinReorderPoint extends DecisionPoint {
   override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict = {
     val refusal = answer match {
       case order: ArrayData =>
-        OrderLegality.refusal(order, facts.long("chain.num_relations").getOrElse(0L).toInt)
+        val pruned =
+          facts.rows("chain.pruned", PrunedRelation.schema.length).map(PrunedRelation.of)
+        OrderLegality
+          .refusal(order, facts.long("chain.num_relations").getOrElse(0L).toInt)
           .orElse(ofFault(order, facts))
+          .orElse(OrderLegality.readsMore(order, pruned))
       case score: Double if !isScore(score) =>
         Some((Reason.OutOfRange, s"a score of $score: it must be a finite number"))
       case _ => None

@@ -19,4 +19,14 @@ object OrderLegality {
       Some((Reason.OutOfRange, s"a position that is null or not 0 to ${n - 1}"))
     else twice.flatten.map(p => (Reason.Contradiction, s"position $p is named twice"))
   }
+
+  /** Why Spark would read partitions that it may prune in its own order, if it would. */
+  def readsMore(order: ArrayData, pruned: Seq[PrunedRelation]): Option[(Reason, String)] =
+    pruned.find(!_.isKept(order.toIntArray().toSeq)).map { of =>
+      (
+        Reason.ReadsMore,
+        s"Spark may prune partitions of relation ${of.position} by a broadcast of ${of.by.toSeq.sorted.mkString(", ")}, " +
+          "which another order takes away"
+      )
+    }
 }

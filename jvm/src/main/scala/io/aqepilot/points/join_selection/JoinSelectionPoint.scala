@@ -116,7 +116,8 @@ object JoinSelectionPoint extends DecisionPoint with JoinWords {
       "is_much_smaller",
       BooleanType,
       "whether it is smaller than the other side by spark.sql.shuffledHashJoinFactor (muchSmaller)"
-    )
+    ),
+    CommonFacts.prunes
   )
 
   override val facts: StructType = StructType(
@@ -152,7 +153,8 @@ object JoinSelectionPoint extends DecisionPoint with JoinWords {
         fact("left_hint", StringType, "the user's hint on the left side"),
         fact("right_hint", StringType, "the user's hint on the right side"),
         fact("is_replan", BooleanType, "whether the query runs already"),
-        CommonFacts.sparkFaults("the join")
+        CommonFacts.sparkFaults("the join"),
+        CommonFacts.isInPruningSide
       ),
       group("left", "the join's left side", sideFields: _*),
       group("right", "the join's right side", sideFields: _*),

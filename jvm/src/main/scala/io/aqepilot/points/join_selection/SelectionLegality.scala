@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.aqepilot.joins.{FirstMatch, JoinGuards, Selection}
+import io.aqepilot.joins.{FirstMatch, JoinGuards, KeptPruning, Selection}
 import io.aqepilot.terms.{FactsRow, Guards, HashTable, Reason, SparkFault, SparkFaults, Verdict}
 
 import JoinSelectionPoint._
@@ -151,6 +151,9 @@ object SelectionLegality {
           .keepsSparks(facts)
           .map(why => (Reason.ConditionCanThrow, s"${selection.strategy}: $why"))
       )
+      .orElse(KeptPruning.asInSide(facts))
+      .orElse(KeptPruning.asBroadcast("left", selection.strategy, facts))
+      .orElse(KeptPruning.asBroadcast("right", selection.strategy, facts))
       .toLeft(())
       .flatMap(_ => guard(selection, facts, guards))
 

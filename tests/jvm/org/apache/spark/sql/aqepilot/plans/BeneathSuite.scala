@@ -30,7 +30,7 @@ class BeneathSuite extends AnyFunSuite {
     val made = (1 to joins).scanLeft(filtered(leaf(0, looks)): LogicalPlan) { (left, number) =>
       Join(left, filtered(leaf(number, looks)), Inner, None, JoinHint.NONE)
     }.collect { case j: Join => j }
-    made.foreach(JoinState.start)
+    made.foreach(JoinState.start(_, Prunes.Nothing))
     made.reverse
   }
 

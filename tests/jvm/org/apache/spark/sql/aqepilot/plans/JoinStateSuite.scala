@@ -27,7 +27,7 @@ class JoinStateSuite extends AnyFunSuite {
   private def joined(left: LogicalPlan, right: LogicalPlan, key: Int = 0): Join = {
     val condition = EqualTo(left.output(key), right.output.head)
     val join = Join(left, right, Inner, Some(condition), JoinHint.NONE)
-    JoinState.start(join)
+    JoinState.start(join, Prunes.Nothing)
     join
   }
 

@@ -10,7 +10,11 @@ import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint
 import org.apache.spark.sql.internal.SQLConf
 
-/** The facts of `dynamic_join_selection`, in the order of its schema. */
+/** The facts of `dynamic_join_selection`, in the order of its schema.
+  *
+  * @param prunes
+  *   whether Spark broadcasts a side, the left one or the right one, and prunes partitions by it
+  */
 final class JoinFacts(
     state: JoinState,
     joinType: JoinType,
@@ -20,7 +24,8 @@ final class JoinFacts(
     left: JoinSide,
     right: JoinSide,
     sparkHint: => JoinHint,
-    conversion: => Option[String]
+    conversion: => Option[String],
+    prunes: Boolean => Boolean
 ) extends JoinSelectionHelper {
 
   private lazy val hashable = Sessions.hashable(leftKeys, rightKeys)
@@ -30,13 +35,15 @@ final class JoinFacts(
       left.row(
         isLeft,
         canBuildBroadcastLeft(joinType),
-        canBuildShuffledHashJoinLeft(joinType) && hashable
+        canBuildShuffledHashJoinLeft(joinType) && hashable,
+        prunes(isLeft)
       )
     else
       right.row(
         isLeft,
         canBuildBroadcastRight(joinType),
-        canBuildShuffledHashJoinRight(joinType) && hashable
+        canBuildShuffledHashJoinRight(joinType) && hashable,
+        prunes(isLeft)
       )
 
   private lazy val leftRow = sideRow(isLeft = true)
@@ -55,7 +62,8 @@ final class JoinFacts(
       JoinState.word(state.userHint.rightHint).map(QueryFacts.string).orNull,
       QueryFacts.strings(
         FaultShapes.met(JoinShape(joinType, rightKeys, condition, Seq(left.plan, right.plan)))
-      )
+      ),
+      state.prunes.isInSide
     )
   )
 

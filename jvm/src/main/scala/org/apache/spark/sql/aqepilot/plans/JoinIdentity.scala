@@ -26,9 +26,12 @@ object JoinIdentity extends SparkStrategy {
         FailOpen("join identity", ()) {
           if (!root.exists(_.isInstanceOf[Stage])) {
             FailOpen("parts read twice", ())(ReadTwice.mark(root))
-            if (root.containsPattern(TreePattern.JOIN)) root.foreach {
-              case j: Join => JoinState.start(j)
-              case _       =>
+            if (root.containsPattern(TreePattern.JOIN)) {
+              val prunes = PruningSides.mark(root)
+              root.foreach {
+                case j: Join => JoinState.start(j, prunes(j))
+                case _       =>
+              }
             }
           }
           if (root.containsPattern(TreePattern.JOIN)) noteSparksTasks(root)

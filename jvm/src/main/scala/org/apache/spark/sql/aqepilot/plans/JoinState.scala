@@ -29,8 +29,15 @@ import io.aqepilot.terms.Reason
   * @param isReadTwice
   *   whether the join stands in a part that has to be planned alike for each of its readers ([[ReadTwice]]): no
   *   policy decides on it
+  * @param prunes
+  *   what hangs on the broadcast of its sides
   */
-final class JoinState(val id: Long, val userHint: JoinHint, val isReadTwice: Boolean) {
+final class JoinState(
+    val id: Long,
+    val userHint: JoinHint,
+    val isReadTwice: Boolean,
+    private[aqepilot] val prunes: Prunes
+) {
   val left = new SideState
   val right = new SideState
 
@@ -120,8 +127,8 @@ object JoinState {
   private[aqepilot] def anyForced: Boolean = !forced.isEmpty
 
   /** Gives a join its identity and keeps the hint that it has now. */
-  def start(join: Join): Unit = {
-    val state = new JoinState(ids.incrementAndGet(), join.hint, ReadTwice.isIn(join))
+  private[aqepilot] def start(join: Join, prunes: Prunes): Unit = {
+    val state = new JoinState(ids.incrementAndGet(), join.hint, ReadTwice.isIn(join), prunes)
     val key = Array(state.id)
     states.put(key, state)
     join.setTagValue(tag, key)

@@ -75,7 +75,8 @@ final class PlannedSide(plan: LogicalPlan, keys: Seq[Expression], runTimeHint: O
       () => admits.shuffleHash,
       () => admits.broadcastsBySize,
       () => admits.hashesBySize,
-      () => admits.isMuchSmaller
+      () => admits.isMuchSmaller,
+      () => admits.prunes
     )
   }
 
@@ -100,13 +101,18 @@ final class PlannedSide(plan: LogicalPlan, keys: Seq[Expression], runTimeHint: O
 
 object PlannedSide {
 
-  /** What Spark's own rules say of a side: JoinSelectionHelper. */
+  /** What Spark's own rules say of a side: JoinSelectionHelper.
+    *
+    * @param prunes
+    *   whether its broadcast prunes partitions ([[PruningSides]])
+    */
   final case class Admits(
       broadcast: Boolean,
       shuffleHash: Boolean,
       broadcastsBySize: Boolean,
       hashesBySize: Boolean,
-      isMuchSmaller: Boolean
+      isMuchSmaller: Boolean,
+      prunes: Boolean
   )
 }
 

@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot.points.cost_evaluation
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
 import org.apache.spark.sql.aqepilot.doors.SparkCosts
-import org.apache.spark.sql.aqepilot.plans.JoinSide
+import org.apache.spark.sql.aqepilot.plans.{JoinSide, PruningFilters}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow}
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}
@@ -40,8 +40,20 @@ final case class PlanFacts(
     localSorts: Int,
     finishedShuffles: Int,
     knownBytes: Long,
-    estimatedBytes: Option[Long]
+    estimatedBytes: Option[Long],
+    scans: Int,
+    pruningFilters: Int
 ) {
+
+  /** What of it would be read that another plan of the query leaves out, if something. */
+  def readsMoreThan(that: PlanFacts): Option[String] =
+    if (pruningFilters < that.pruningFilters)
+      Some(
+        s"partitions of ${that.pruningFilters - pruningFilters} scans would not be pruned by a broadcast"
+      )
+    else if (scans > that.scans)
+      Some(s"${scans - that.scans} scans would run that the other plan does without")
+    else None
 
   def row(current: PlanFacts): InternalRow = new GenericInternalRow(
     Array[Any](
@@ -57,7 +69,9 @@ final case class PlanFacts(
       localSorts,
       finishedShuffles,
       knownBytes,
-      estimatedBytes.getOrElse(null)
+      estimatedBytes.getOrElse(null),
+      scans,
+      pruningFilters
     )
   )
 }
@@ -85,7 +99,9 @@ object PlanFacts {
       count { case s: SortExec if !s.global => },
       finished.count(_.isInstanceOf[ShuffleQueryStageExec]),
       JoinSide.toLong(finished.map(_.getRuntimeStatistics.sizeInBytes).sum),
-      estimated(nodes.collect { case e: Exchange => e })
+      estimated(nodes.collect { case e: Exchange => e }),
+      nodes.count(PruningFilters.isScan),
+      PruningFilters.of(plan).size
     )
   }
 

@@ -56,13 +56,32 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
   /** The re-plan's cost against the current plan's, as compare has it; None = as Spark's own costs are. */
   private def order(at: PointRule, c: Comparison, plan: SparkPlan, own: Cost): Option[Int] = {
     val byForced = Integer.compare(forcedSkewJoins(c.plan), forcedSkewJoins(plan))
-    if (byForced != 0) Some(byForced)
-    else if (!at.isAsked || c.plan == plan) None
+    if (byForced != 0) {
+      def facts(plan: SparkPlan, isCurrent: Boolean) = PlanFacts.of(plan, isCurrent)
+      val more =
+        readsMore(facts(c.plan, isCurrent = true), facts(plan, isCurrent = false), byForced, c, own)
+      if (more.isEmpty) Some(byForced) else None
+    } else if (!at.isAsked || c.plan == plan) None
     else if (ReadTwice.isInQuery(plan)) {
       if (!isLeft) ReadTwice.record(at, c.plan.logicalLink.map(Tables.described))
       isLeft = true
       None
     } else ask(at, c, plan, own)
+  }
+
+  private def isAdoptedBySpark(c: Comparison, own: Cost) = own < c.own || own == c.own
+
+  /** What the plan that is decided on reads and Spark's choice does not, if something. */
+  private def readsMore(
+      current: PlanFacts,
+      candidate: PlanFacts,
+      order: Int,
+      c: Comparison,
+      own: Cost
+  ): Option[String] = (order <= 0, isAdoptedBySpark(c, own)) match {
+    case (true, false) => candidate.readsMoreThan(current)
+    case (false, true) => current.readsMoreThan(candidate)
+    case _             => None
   }
 
   private def forcedSkewJoins(plan: SparkPlan): Int =
@@ -90,10 +109,17 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
         asked(candidate, candidateOwn, System.nanoTime())
       )
     }
-    val adopts = own < c.own || own == c.own
+    val adopts = isAdoptedBySpark(c, own)
     val keeps = Seq(c.plan, plan).flatMap(SparksTasks.of(at, _).any).headOption
-    val compared =
-      keeps.fold(compare(answers, currentOwn, candidateOwn, adopts))(Left(_))
+    val compared = keeps
+      .map(SparksTasks.refusal)
+      .toLeft(())
+      .flatMap(_ => compare(answers, currentOwn, candidateOwn, adopts))
+      .flatMap { order =>
+        readsMore(current, candidate, order, c, own)
+          .map(why => (Reason.ReadsMore, Option(why)))
+          .toLeft(order)
+      }
     val number = memory.number
     if (number > known) {
       def record(name: String, asked: Asked, own: Cost): Unit = at.record(asked, outcome(compared)) {
@@ -112,10 +138,10 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     compared.toOption
   }
 
-  private def outcome(compared: Either[Reason, Int]) = compared match {
-    case Left(reason @ (Reason.BarrierStage | Reason.RddPartitions)) =>
-      SparksTasks.refusal(reason)
-    case Left(reason) => (reason, None)
+  private type Refused = (Reason, Option[String])
+
+  private def outcome(compared: Either[Refused, Int]) = compared match {
+    case Left(refused) => refused
     case Right(order) => (Reason.Applied, Some(CostFates.detail(order <= 0)))
   }
 
@@ -124,10 +150,10 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
       currentOwn: Option[Double],
       candidateOwn: Option[Double],
       sparkAdopts: Boolean
-  ): Either[Reason, Int] = {
+  ): Either[Refused, Int] = {
     def decided(a: Asked) = a.enforced.map(_._2.asInstanceOf[Double])
     val (current, candidate) = (decided(asked.current), decided(asked.candidate))
-    if (current.isEmpty && candidate.isEmpty) Left(Reason.NullAnswer)
+    if (current.isEmpty && candidate.isEmpty) Left((Reason.NullAnswer, None))
     else
       (current.orElse(currentOwn), candidate.orElse(candidateOwn)) match {
         case (Some(a), Some(b)) =>
@@ -136,8 +162,8 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
           else if (overruled < PolicyCostEvaluator.MaxOverruled) {
             overruled += 1
             Right(order)
-          } else Left(Reason.OverruledTooOften)
-        case _ => Left(Reason.NotComparable)
+          } else Left((Reason.OverruledTooOften, None))
+        case _ => Left((Reason.NotComparable, None))
       }
   }
 }

@@ -47,13 +47,17 @@ final private class JoinDecision(
         JoinStrategy.planned(at.session, join.copy(hint = sparkHint), left, right, conversion)
       )
 
+  private def prunes(isLeft: Boolean): Boolean = state.prunes.isAwaited(join, isLeft) &&
+    sparkStrategy.exists(JoinStrategy.satisfies(_, Broadcast, isLeft))
+
   private val isBroadcast = left.isBroadcast || right.isBroadcast
 
   private val key = at.key((at.executionId, left.version, right.version, join.joinType))
 
   /** The join with the hints that say what was decided. */
-  def decide(factsOf: (=> JoinHint, => Option[String]) => JoinFacts): Join = state.synchronized {
-    lazy val facts = factsOf(sparkHint, conversion)
+  def decide(factsOf: (=> JoinHint, => Option[String], Boolean => Boolean) => JoinFacts): Join =
+    state.synchronized {
+    lazy val facts = factsOf(sparkHint, conversion, prunes(_))
     ask(facts, state.left, left, isLeft = true)
     ask(facts, state.right, right, isLeft = false)
     val isOthers = OtherRules.gaveHint(at.session, join, state)

@@ -51,7 +51,7 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
             if (at.isAsked) ReadTwice.record(at, Some(tables))
             join
           case Some(state) =>
-            new JoinDecision(at, join, state, left, right, tables).decide { (spark, conversion) =>
+            new JoinDecision(at, join, state, left, right, tables).decide { (spark, conversion, prunes) =>
               new JoinFacts(
                 state,
                 join.joinType,
@@ -61,7 +61,8 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
                 left,
                 right,
                 spark,
-                conversion
+                conversion,
+                prunes
               )
             }
           case None =>

@@ -61,7 +61,8 @@ final class ChainFacts(
     () => new GenericArrayData(relations.map(_.copy()).toArray[Any]),
     () => QueryFacts.strings(chain.conditions.map(_.sql)),
     () => chain.sparkCrossProducts,
-    () => QueryFacts.strings(FaultShapes.met(JoinShape(Inner, Nil, None, chain.relations)))
+    () => QueryFacts.strings(FaultShapes.met(JoinShape(Inner, Nil, None, chain.relations))),
+    () => new GenericArrayData(PrunedRelations.of(chain, conf).map(_.row).toArray[Any])
   )
 
   private def distinctCount(plan: LogicalPlan, conditions: Seq[Expression]): Option[BigInt] =

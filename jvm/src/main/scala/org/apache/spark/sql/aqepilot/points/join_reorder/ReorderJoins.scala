@@ -126,7 +126,12 @@ object ReorderJoins extends Rule[LogicalPlan] {
     point.judge(answer, facts, guards) match {
       case Verdict(Some(order: ArrayData), _, _) =>
         val further = chain.crossProducts(order.toIntArray().toSeq) - chain.sparkCrossProducts
-        if (further <= guards.maxCrossProducts) Verdict(Some(order), Reason.Applied)
+        if (further <= guards.maxCrossProducts)
+          RuntimeFilters
+            .lost(chain, order.toIntArray().toSeq)
+            .fold(Verdict(Some(order), Reason.Applied))(what =>
+              Verdict(None, Reason.ReadsMore, Some(what))
+            )
         else
           Verdict(
             None,

@@ -30,7 +30,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.joins.JoinWords.{BuildLeft => LEFT, BuildRight => _, _}
+import io.aqepilot.joins.JoinWords.{BuildLeft => LEFT, BuildRight => RIGHT, _}
 import io.aqepilot.joins.Selection
 
 /** The facts of `join_selection` on one join, in the order of its schema.
@@ -100,7 +100,9 @@ final class SelectionFacts(
         of.stats.sizeInBytes < conf.autoBroadcastJoinThreshold * conf.numShufflePartitions,
       isMuchSmaller =
         of.stats.sizeInBytes * conf.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR) <=
-          other.stats.sizeInBytes
+          other.stats.sizeInBytes,
+      prunes = spark.contains(Selection(Broadcast, Some(if (isLeft) LEFT else RIGHT))) &&
+        state.prunes.isAwaited(join, isLeft)
     )
   }
 
@@ -121,7 +123,8 @@ final class SelectionFacts(
     () =>
       QueryFacts.strings(
         FaultShapes.met(JoinShape(join.joinType, rightKeys, besideKeys, join.children))
-      )
+      ),
+    () => state.prunes.isInSide
   )
 
   private def sparkRow = LazyRow(

@@ -9,6 +9,7 @@ import org.apache.spark.sql.aqepilot.log.Subject
 import org.apache.spark.sql.aqepilot.plans.{
   HashBuilds,
   OtherRules,
+  PruningSides,
   ReadTwice,
   ShuffleGroup,
   ShuffleGroups,
@@ -106,6 +107,9 @@ object SetShufflePartitions extends Rule[SparkPlan] {
       case Some(number) =>
         if (group.needless.isEmpty && group.numbers.forall(_ == number)) None
         else Some(Change(group, number, None, _ => ()))
+      case None if group.shuffles.exists(PruningSides.isIn(_)) =>
+        PruningSides.record(at, Some(ShuffleGroupFacts.tables(group)))
+        None
       case None =>
         val (asked, record) = ask(at, group, answers)
         asked.number match {

@@ -5,6 +5,7 @@ import org.apache.spark.sql.aqepilot.plans.{
   JoinStage,
   JoinState,
   JoinStrategy,
+  PruningSides,
   ReadTwice,
   SkewLayout,
   SparksTasks,
@@ -56,7 +57,9 @@ final private class SkewDecisions(
       .flatMap(join => JoinState.of(join).map(join -> _))
       .partition(_._2.isReadTwice)
     left.foreach { case (_, state) => ReadTwice.record(at, tables(state)) }
-    val asked = known.flatMap { case (join, state) => ask(join, state) }
+    val (inSide, free) = known.partition(_._2.prunes.isInSide)
+    inSide.foreach { case (_, state) => PruningSides.record(at, tables(state)) }
+    val asked = free.flatMap { case (join, state) => ask(join, state) }
     val outcome =
       if (asked.forall(_.toSplit.isEmpty)) SkewOutcome(plan, Reason.Applied, None)
       else if (keeps.nonEmpty) SkewOutcome(plan, keeps.get, keeps.map(SparksTasks.detail))
