@@ -152,9 +152,12 @@ def tables(node: Node) -> tuple[str, ...]:
     return tuple(name for name in named if name)
 
 
-def partitions_read(df: DataFrame) -> list[tuple[str | None, int]]:
+def partitions_read(df: DataFrame) -> list[tuple[str, int]]:
     """Returns each partitioned table that was read, and how many of its partitions were."""
-    return sorted((_table(node), node["read"]) for _, node in nodes(df) if "read" in node)
+    found = (
+        (_table(node), re.search(r"value: (\d+)", node.get("read", ""))) for _, node in nodes(df)
+    )
+    return sorted((str(table), int(count[1])) for table, count in found if count)
 
 
 def is_final(df: DataFrame) -> bool:

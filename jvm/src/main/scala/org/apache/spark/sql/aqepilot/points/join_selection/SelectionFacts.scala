@@ -101,8 +101,8 @@ final class SelectionFacts(
       isMuchSmaller =
         of.stats.sizeInBytes * conf.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR) <=
           other.stats.sizeInBytes,
-      prunes = spark.contains(Selection(Broadcast, Some(if (isLeft) LEFT else RIGHT))) &&
-        state.prunes.isAwaited(join, isLeft)
+      prunes = state.prunes.isAwaited(join, isLeft) &&
+        spark.contains(Selection(Broadcast, Some(if (isLeft) LEFT else RIGHT)))
     )
   }
 
