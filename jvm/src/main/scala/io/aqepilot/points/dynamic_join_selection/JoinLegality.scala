@@ -52,7 +52,7 @@ object JoinLegality {
         case _ if pruning(answer, facts).isDefined =>
           val (reason, why) = pruning(answer, facts).get
           refused(reason, why)
-        case Broadcast            => broadcastGuard(facts, guards).getOrElse(accepted)
+        case Broadcast                       => broadcastGuard(facts, guards).getOrElse(accepted)
         case ShuffleHash | PreferShuffleHash => hashGuard(facts, guards).getOrElse(accepted)
         case _                               => accepted
       }

@@ -23,7 +23,9 @@ private[aqepilot] object PruningFilters {
     * would find it.
     */
   def of(plan: SparkPlan): Set[ExprId] = {
-    val open = plan.flatMap(_.expressions.flatMap(_.collect { case f: InSubqueryExec => f })).flatMap { f =>
+    val open = plan.flatMap(_.expressions.flatMap(_.collect { case f: InSubqueryExec =>
+      f
+    })).flatMap { f =>
       f.plan match {
         case s: SubqueryAdaptiveBroadcastExec if s.onlyInBroadcast =>
           s.child match {

@@ -63,7 +63,9 @@ private[aqepilot] object PruningSides {
     */
   def mark(root: LogicalPlan): Join => Prunes = {
     val found = new IdentityHashMap[Join, Prunes]()
-    if (root.containsPattern(TreePattern.DYNAMIC_PRUNING_SUBQUERY) && root.conf.exchangeReuseEnabled)
+    if (
+      root.containsPattern(TreePattern.DYNAMIC_PRUNING_SUBQUERY) && root.conf.exchangeReuseEnabled
+    )
       Sessions.active.foreach { session =>
         root.foreach {
           case join @ ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, left, right, _) =>
@@ -90,9 +92,8 @@ private[aqepilot] object PruningSides {
           case _ =>
         }
       }
-    join => {
+    join =>
       Option(found.get(join)).getOrElse(Prunes.Nothing).copy(isInSide = isIn(join))
-    }
   }
 
   private def sends(side: String) = Selection(JoinWords.Broadcast, Some(side))

@@ -60,7 +60,12 @@ final case class JoinSide(
   def version: (Int, Boolean, Boolean) =
     (stage.fold(-1)(_.id), finished.isDefined, isBroadcast)
 
-  def row(isLeft: Boolean, canBroadcast: => Boolean, canShuffleHash: => Boolean, prunes: => Boolean): InternalRow = {
+  def row(
+      isLeft: Boolean,
+      canBroadcast: => Boolean,
+      canShuffleHash: => Boolean,
+      prunes: => Boolean
+  ): InternalRow = {
     val known = finished.isDefined
     def ifKnown(value: => Any): Any = if (known) value else null
     def ofShuffle(value: ShuffleFacts => Any): Any = shuffle.map(value).orNull

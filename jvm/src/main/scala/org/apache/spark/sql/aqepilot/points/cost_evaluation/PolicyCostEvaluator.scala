@@ -142,7 +142,7 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
 
   private def outcome(compared: Either[Refused, Int]) = compared match {
     case Left(refused) => refused
-    case Right(order) => (Reason.Applied, Some(CostFates.detail(order <= 0)))
+    case Right(order)  => (Reason.Applied, Some(CostFates.detail(order <= 0)))
   }
 
   private def compare(

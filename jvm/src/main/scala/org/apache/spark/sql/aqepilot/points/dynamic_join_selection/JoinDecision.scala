@@ -57,30 +57,30 @@ final private class JoinDecision(
   /** The join with the hints that say what was decided. */
   def decide(factsOf: (=> JoinHint, => Option[String], Boolean => Boolean) => JoinFacts): Join =
     state.synchronized {
-    lazy val facts = factsOf(sparkHint, conversion, prunes(_))
-    ask(facts, state.left, left, isLeft = true)
-    ask(facts, state.right, right, isLeft = false)
-    val isOthers = OtherRules.gaveHint(at.session, join, state)
-    val refused = if (isOthers) None else tableRefusal
-    def word(side: SideState) = side.memory.answer
-      .flatMap(_.word)
-      .filterNot(w => isOthers || state.keeps.isDefined || (refused.isDefined && builds(w)))
-    val (leftWord, rightWord) = (word(state.left), word(state.right))
-    val isNot = refused.isDefined || isOthers || state.keeps.isDefined
-    if (state.selection.inForce.isEmpty)
-      StageTables.note(join, state, if (isNot) 0L else tableBytes)
-    val decided =
-      if (isOthers) join
-      else new DecidedHints(join, state, sparkHint, isBroadcast, at.conf).of(leftWord, rightWord)
-    state.left.isDecided = leftWord.isDefined
-    state.right.isDecided = rightWord.isDefined
-    if (!isOthers) {
-      state.left.leftWords += JoinState.word(decided.hint.leftHint)
-      state.right.leftWords += JoinState.word(decided.hint.rightHint)
+      lazy val facts = factsOf(sparkHint, conversion, prunes(_))
+      ask(facts, state.left, left, isLeft = true)
+      ask(facts, state.right, right, isLeft = false)
+      val isOthers = OtherRules.gaveHint(at.session, join, state)
+      val refused = if (isOthers) None else tableRefusal
+      def word(side: SideState) = side.memory.answer
+        .flatMap(_.word)
+        .filterNot(w => isOthers || state.keeps.isDefined || (refused.isDefined && builds(w)))
+      val (leftWord, rightWord) = (word(state.left), word(state.right))
+      val isNot = refused.isDefined || isOthers || state.keeps.isDefined
+      if (state.selection.inForce.isEmpty)
+        StageTables.note(join, state, if (isNot) 0L else tableBytes)
+      val decided =
+        if (isOthers) join
+        else new DecidedHints(join, state, sparkHint, isBroadcast, at.conf).of(leftWord, rightWord)
+      state.left.isDecided = leftWord.isDefined
+      state.right.isDecided = rightWord.isDefined
+      if (!isOthers) {
+        state.left.leftWords += JoinState.word(decided.hint.leftHint)
+        state.right.leftWords += JoinState.word(decided.hint.rightHint)
+      }
+      FailOpen("record", ())(record(leftWord, rightWord, decided.hint, isOthers, refused))
+      decided
     }
-    FailOpen("record", ())(record(leftWord, rightWord, decided.hint, isOthers, refused))
-    decided
-  }
 
   private def ask(facts: => JoinFacts, memory: SideState, side: JoinSide, isLeft: Boolean): Unit =
     if (!at.isAsked) memory.memory.forget()

@@ -51,19 +51,20 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
             if (at.isAsked) ReadTwice.record(at, Some(tables))
             join
           case Some(state) =>
-            new JoinDecision(at, join, state, left, right, tables).decide { (spark, conversion, prunes) =>
-              new JoinFacts(
-                state,
-                join.joinType,
-                leftKeys,
-                rightKeys,
-                condition,
-                left,
-                right,
-                spark,
-                conversion,
-                prunes
-              )
+            new JoinDecision(at, join, state, left, right, tables).decide {
+              (spark, conversion, prunes) =>
+                new JoinFacts(
+                  state,
+                  join.joinType,
+                  leftKeys,
+                  rightKeys,
+                  condition,
+                  left,
+                  right,
+                  spark,
+                  conversion,
+                  prunes
+                )
             }
           case None =>
             if (at.isAsked) JoinState.recordUntracked(at, join.joinType, Some(tables))

@@ -30,10 +30,10 @@ private object PrunedRelations extends PredicateHelper with JoinSelectionHelper 
 
   /** Whether Spark could read a part of a leaf only. */
   private def isPartitioned(leaf: LogicalPlan): Boolean = leaf match {
-    case LogicalRelationOf(files)                         => files.partitionSchema.nonEmpty
-    case hive: HiveTableRelation                          => hive.isPartitioned
-    case _: DataSourceV2Relation                          => true
-    case _                                                => false
+    case LogicalRelationOf(files) => files.partitionSchema.nonEmpty
+    case hive: HiveTableRelation  => hive.isPartitioned
+    case _: DataSourceV2Relation  => true
+    case _                        => false
   }
 
   private object LogicalRelationOf {
@@ -60,7 +60,12 @@ final private class PrunedRelations(chain: JoinChain, conf: SQLConf)
         case Join(left, right, _, Some(condition), _) =>
           splitConjunctivePredicates(condition).flatMap {
             case EqualTo(a, b) =>
-              Seq((a, left, b, right), (b, left, a, right), (a, right, b, left), (b, right, a, left))
+              Seq(
+                (a, left, b, right),
+                (b, left, a, right),
+                (a, right, b, left),
+                (b, right, a, left)
+              )
                 .flatMap { case (key, pruned, other, by) =>
                   if (isOf(key, pruned) && isOf(other, by)) relation(key, pruned, by) else None
                 }

@@ -44,7 +44,8 @@ private object RuntimeFilters {
     val before = semiJoins(plan)
     val after = InjectRuntimeFilter(PartitionPruning(plan.clone()))
     val blooms = after.flatMap(_.expressions.flatMap(_.collect {
-      case BloomFilterMightContain(made: ScalarSubquery, key) => filter(key.references.toSeq, made.plan)
+      case BloomFilterMightContain(made: ScalarSubquery, key) =>
+        filter(key.references.toSeq, made.plan)
     }))
     blooms ++ semiJoins(after).diff(before)
   }
