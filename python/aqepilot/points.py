@@ -97,6 +97,10 @@ class Conf(Protocol):
     """spark.sql.shuffle.partitions"""
     convert_sort_merge_join_to_shuffled_hash_join_enabled: bool | None
     """spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin.enabled; null before Spark 4.3"""
+    optimizer_excluded_rules: tuple[str, ...] | None
+    """spark.sql.optimizer.excludedRules, the rules that are switched off"""
+    adaptive_optimizer_excluded_rules: tuple[str, ...] | None
+    """spark.sql.adaptive.optimizer.excludedRules, the same of AQE's"""
 
 
 class Cluster(Protocol):
@@ -541,8 +545,9 @@ class ShufflePartitionsShuffles(Protocol):
     tables: tuple[str, ...] | None
     """names of the tables or files beneath, in plan order"""
     feeds: tuple[str, ...] | None
-    """what the stage that reads them does, sorted: AGGREGATE, EXPAND, GENERATE, JOIN, LIMIT,
-    PYTHON, SORT (global), UNION, WINDOW, WRITE
+    """what the stage that reads them does, sorted: AGGREGATE, EXPAND, GENERATE, GROUPED_UDF (a
+    function for each group, as in applyInPandas), JOIN, LIMIT, PYTHON, SORT (global), UNION,
+    WINDOW, WRITE
     """
     spark_faults: tuple[str, ...] | None
     """numbers of those faults of the running Spark release that a changed plan of a join that Spark
@@ -894,6 +899,18 @@ class PartitionCoalescingStage(Protocol):
     """whether an explode or another generator does"""
     has_python_udf: bool | None
     """whether Python code does (UDF, mapInPandas, ...)"""
+    has_jvm_udf: bool | None
+    """whether JVM code that is not Spark's does: a Scala, Java or Hive UDF, a function of a
+    library, an operation on the objects of a Dataset
+    """
+    has_grouped_udf: bool | None
+    """whether a function does that is called once for each group (applyInPandas, cogroup,
+    mapGroups, UDFs in pandas that aggregate)
+    """
+    has_loop: bool | None
+    """whether an expression does whose steps for a row do not follow from the row's bytes:
+    sequence, array_repeat, a lambda over a constant array or within another lambda
+    """
     has_exploding_join: bool | None
     """whether a Cartesian product or a broadcast nested loop join does: from 4.0 on Spark then
     takes the minimum size for the target

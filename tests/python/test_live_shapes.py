@@ -5,6 +5,7 @@ Their counter-shapes, as small, are left to Spark.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -41,14 +42,15 @@ class Small:
         for key, value in SHUFFLED.items():
             spark.conf.set(key, value)
 
-    def decided(self, query: str) -> set[tuple[str, str]]:
+    def decided(self, query: str, of_recipes: Sequence[str] | None = None) -> set[tuple[str, str]]:
         """Runs a query plain and with the recipes; which of them decided what became what."""
         (text,) = {**self.shape.queries, **self.shape.counters}[query].texts
         before = self.spark.sql(text).collect()
-        for recipe in self.shape.recipes:
+        of_recipes = of_recipes or self.shape.recipes
+        for recipe in of_recipes:
             for point, of in recipes.get(recipe, self.spark.version).texts().items():
                 self.spark.conf.set(f"spark.aqepilot.policy.{recipe}.{point}", of)
-        self.spark.conf.set("spark.aqepilot.policies", ",".join(self.shape.recipes))
+        self.spark.conf.set("spark.aqepilot.policies", ",".join(of_recipes))
         self.frame = self.spark.sql(text)
         assert_same_rows(self.frame.collect(), before)
         sql = "SELECT DISTINCT policy, fate FROM aqepilot_decisions() WHERE applied"
@@ -131,6 +133,7 @@ def test_a_write_has_a_file_for_each_partition(
     [
         ("hot_key", "even keys without the wait", 0.3),
         ("python_rows", "few rows", 0.1),
+        ("few_groups", "one group", 1),
         ("wrong_broadcast", "unique keys and few rows", 0.01),
         ("wrong_broadcast", "a small table", 0.01),
     ],
@@ -139,3 +142,26 @@ def test_what_looks_alike_is_left_to_spark(
     spark: SparkSession, tmp_path: Path, name: str, query: str, size: float
 ) -> None:
     assert Small(spark, tmp_path, name, size).decided(query) == set()
+
+
+@tiers.EIGHTH
+@pytest.mark.parametrize("recipe", ["expanding_stages", "balanced"])
+def test_few_groups_have_a_task_each_up_to_the_slots(
+    spark: SparkSession, tmp_path: Path, recipe: str
+) -> None:
+    """104 rows of each are far less than Python for each row has a task for."""
+    small = Small(spark, tmp_path, "few_groups", 1)
+    assert small.decided("a model for each group", [recipe]) == {(recipe, "adopted")}
+    assert reads.of(small.frame)[0].tasks == 2
+    # 200 as Spark has it: fewer would put more groups into one task.
+    assert {d.point for d in aqepilot.decisions(spark) if d.applied} == {"partition_coalescing"}
+
+
+@tiers.EIGHTH
+@pytest.mark.parametrize("query", SHAPES["native_rows"].queries)
+def test_dear_rows_in_the_jvm_have_a_task_for_each_slot(
+    spark: SparkSession, tmp_path: Path, query: str
+) -> None:
+    small = Small(spark, tmp_path, "native_rows", 0.04)
+    assert small.decided(query) == {("expanding_stages", "adopted")}
+    assert reads.of(small.frame)[-1].tasks == 2

@@ -209,6 +209,16 @@ object CommonFacts {
       "convert_sort_merge_join_to_shuffled_hash_join_enabled",
       BooleanType,
       "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin.enabled; null before Spark 4.3"
+    ),
+    fact(
+      "optimizer_excluded_rules",
+      ArrayType(StringType),
+      "spark.sql.optimizer.excludedRules, the rules that are switched off"
+    ),
+    fact(
+      "adaptive_optimizer_excluded_rules",
+      ArrayType(StringType),
+      "spark.sql.adaptive.optimizer.excludedRules, the same of AQE's"
     )
   )
 

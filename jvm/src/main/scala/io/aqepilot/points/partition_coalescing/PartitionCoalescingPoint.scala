@@ -107,6 +107,24 @@ object PartitionCoalescingPoint extends DecisionPoint {
         fact("has_generate", BooleanType, "whether an explode or another generator does"),
         fact("has_python_udf", BooleanType, "whether Python code does (UDF, mapInPandas, ...)"),
         fact(
+          "has_jvm_udf",
+          BooleanType,
+          "whether JVM code that is not Spark's does: a Scala, Java or Hive UDF, a function of a library, an " +
+            "operation on the objects of a Dataset"
+        ),
+        fact(
+          "has_grouped_udf",
+          BooleanType,
+          "whether a function does that is called once for each group (applyInPandas, cogroup, mapGroups, UDFs in " +
+            "pandas that aggregate)"
+        ),
+        fact(
+          "has_loop",
+          BooleanType,
+          "whether an expression does whose steps for a row do not follow from the row's bytes: sequence, array_repeat, " +
+            "a lambda over a constant array or within another lambda"
+        ),
+        fact(
           "has_exploding_join",
           BooleanType,
           "whether a Cartesian product or a broadcast nested loop join does: from 4.0 on Spark then " +

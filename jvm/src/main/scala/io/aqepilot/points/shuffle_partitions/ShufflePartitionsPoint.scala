@@ -79,8 +79,9 @@ object ShufflePartitionsPoint extends DecisionPoint {
         fact(
           "feeds",
           ArrayType(StringType),
-          "what the stage that reads them does, sorted: AGGREGATE, EXPAND, GENERATE, JOIN, LIMIT, PYTHON, " +
-            "SORT (global), UNION, WINDOW, WRITE"
+          "what the stage that reads them does, sorted: AGGREGATE, EXPAND, GENERATE, " +
+            "GROUPED_UDF (a function for each group, as in applyInPandas), JOIN, LIMIT, PYTHON, SORT (global), UNION, " +
+            "WINDOW, WRITE"
         ),
         CommonFacts.sparkFaults(
           "a join that Spark may make a shuffled hash join by the size of partitions"

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
 import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.util.Utils
 
 import io.aqepilot.fingerprint.Fingerprint
 
@@ -80,8 +81,13 @@ object QueryFacts {
     () => c.preferSortMergeJoin,
     () => c.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR),
     () => c.numShufflePartitions,
-    () => SparkJoinRules.conversionEnabled(c).getOrElse(null)
+    () => SparkJoinRules.conversionEnabled(c).getOrElse(null),
+    () => excluded(c.getConf(SQLConf.OPTIMIZER_EXCLUDED_RULES)),
+    () => excluded(c.getConf(SQLConf.ADAPTIVE_OPTIMIZER_EXCLUDED_RULES))
   )
+
+  private def excluded(rules: Option[String]): ArrayData =
+    strings(rules.toSeq.flatMap(Utils.stringToSeq))
 
   def cluster(sc: SparkContext): LazyRow = LazyRow(
     () => sc.defaultParallelism,

@@ -4,6 +4,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
 import org.apache.spark.sql.aqepilot.plans.{
   CoalesceGroup,
+  DearRows,
   FinalStage,
   JoinSide,
   ShuffleFacts,
@@ -59,7 +60,10 @@ final class CoalescingFacts(
       () => has(_.isInstanceOf[BaseJoinExec]),
       () => has(_.isInstanceOf[WindowExecBase]),
       () => has(_.isInstanceOf[GenerateExec]),
-      () => has(_.getClass.getName.startsWith(CoalescingFacts.Python)),
+      () => has(DearRows.runsPython),
+      () => has(DearRows.runsJvmFunction),
+      () => has(DearRows.runsOnGroups),
+      () => has(DearRows.loops),
       () => group.hasExplodingJoin,
       () => write.isDefined,
       () => write.flatMap(_.format).map(QueryFacts.string).orNull,
@@ -94,9 +98,6 @@ final class CoalescingFacts(
 }
 
 object CoalescingFacts {
-
-  /** Where Spark has its operators that run Python. */
-  private val Python = "org.apache.spark.sql.execution.python."
 
   /** The operators of a stage that some of these shuffles' rows pass. */
   private def above(plan: SparkPlan, ids: Set[Int]): Seq[SparkPlan] = plan match {

@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
 import org.apache.spark.sql.aqepilot.plans.{
+  DearRows,
   FaultShapes,
   JoinShape,
   JoinSide,
@@ -167,8 +168,11 @@ object ShuffleGroupFacts {
 
   private def feeds(plan: SparkPlan): Seq[String] = plan match {
     case _: Exchange => Nil
-    case p           => word(p).toSeq ++ p.children.flatMap(feeds)
+    case p           => words(p) ++ p.children.flatMap(feeds)
   }
+
+  private def words(plan: SparkPlan): Seq[String] =
+    word(plan).toSeq ++ (if (DearRows.runsOnGroups(plan)) Seq("GROUPED_UDF") else Nil)
 
   private def word(plan: SparkPlan): Option[String] = plan match {
     case _: BaseAggregateExec                          => Some("AGGREGATE")
