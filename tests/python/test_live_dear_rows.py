@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pandas as pd
 import pytest
+from pyspark.ml.functions import array_to_vector
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import PandasUDFType, pandas_udf
+from pyspark.sql.functions import PandasUDFType, array, pandas_udf
 
 import little
 import reads
@@ -25,6 +27,7 @@ HOLD: dict[str, set[str]] = {
     "cogroup": GROUPED,
     "aggregate in pandas": GROUPED,
     "method": {"has_jvm_udf"},
+    "Scala UDF": {"has_jvm_udf"},
     "lambda": set(),
     "constant array": {"has_loop"},
     "sequence": {"has_loop"},
@@ -34,8 +37,6 @@ BY_KEY = "(SELECT k, max(v) AS v, collect_list(v) AS a FROM big WHERE k < 20 GRO
 
 
 def frames(spark: SparkSession) -> dict[str, DataFrame]:
-    import pandas as pd
-
     def alike(rows: pd.DataFrame) -> pd.DataFrame:
         return rows.head(1)
 
@@ -63,6 +64,7 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
         "cogroup": big.groupBy("k").cogroup(big.groupBy("k")).applyInPandas(both, big.schema),
         "aggregate in pandas": big.groupBy("k").agg(total("k")),
         "method": sql("java_method('java.lang.Math', 'abs', length(v))"),
+        "Scala UDF": by_key.select(array_to_vector(array(by_key.k.cast("double")))),
         "lambda": sql("transform(a, x -> length(x))"),
         "constant array": sql("aggregate(sequence(1, 9), length(v), (x, y) -> x + y)"),
         "sequence": sql("size(sequence(1, length(v)))"),
