@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "python")]
 
 import tpcds  # noqa: E402
+from aqepilot import texts  # noqa: E402
 from bench import (  # noqa: E402
     experiment_tables,
     logs,
@@ -30,17 +31,20 @@ from bench import (  # noqa: E402
 )
 from bench.cases import CASES  # noqa: E402
 from bench.figures import Spread, ratios, spread  # noqa: E402
+from bench.reported import JOBS, trying  # noqa: E402
 from bench.shapes import SHAPES, running  # noqa: E402
 
 NAMES = list(
-    dict.fromkeys([*runs.ASKS, *runs.PLANNED, *sizes.KINDS, *CASES, *SHAPES, suggestions.TPCDS])
+    dict.fromkeys(
+        [*runs.ASKS, *runs.PLANNED, *sizes.KINDS, *CASES, *SHAPES, *suggestions.BENCHMARKS, *JOBS]
+    )
 )
 SIZES = list(dict.fromkeys(str(case.size) for case in sizes.CASES))
 PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 # Those behind `experiments` take long, or write into this folder.
 PARTS = (
     *("ask", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
-    *("recipes", "shapes", "fleet", "repeats", "slots", "suggestions", "overhead"),
+    *("recipes", "shapes", "fleet", "repeats", "slots", "suggestions", "reported", "overhead"),
 )
 
 
@@ -83,6 +87,9 @@ def main() -> None:
                 name, options.rounds, options.scale, options.queries
             )
             _write(options, where, figures)
+    if "reported" in options.part:
+        names = [name for name in JOBS if name in (options.only or JOBS)]
+        figures["reported"] = trying.measure(names, options.rounds)
     if "overhead" in options.part:
         figures["overhead"] = {"sizes": overhead.sizes(options.scale, options.queries)}
         _write(options, where, figures)
@@ -203,6 +210,9 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
     if "suggestions" in figures:
         for table in suggestion_tables.of(figures["suggestions"], rounds):
             lines += _table(*table)
+    if "reported" in figures:
+        title = f"What is suggested about reported jobs, and {texts.plural(rounds, 'round')} of it"
+        lines += _table(title, trying.HEAD, trying.table(figures["reported"]))
     for table in overhead.tables(figures.get("overhead", {}), scale):
         lines += _table(*table)
     return "\n".join(lines)
@@ -265,7 +275,7 @@ def _options() -> argparse.Namespace:
         type=_words,
         default=[],
         metavar="NAMES",
-        help="of ask, planning, sizes, recipes, shapes and suggestions, these only: "
+        help="of ask, planning, sizes, recipes, shapes, suggestions and reported, these only: "
         + ", ".join(NAMES),
     )
     parser.add_argument(

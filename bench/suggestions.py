@@ -1,6 +1,6 @@
 """How many suggestions help: queries that logs suggest a policy for, with that policy and without.
 
-For TPC-DS and for shapes of production, each in four steps:
+For TPC-DS, TPC-H and for shapes of production, each in four steps:
 
 1. The queries run three times under plain Spark with all decision points asked in shadow, so that
    the event log has facts. What looks like a shape and has nothing to gain, its counters, runs in
@@ -30,6 +30,7 @@ from rich.console import Console
 
 import submitting
 import tpcds
+import tpch
 from aqepilot import catalog
 from bench import turns
 from bench.recipes import OF_ALL
@@ -38,8 +39,9 @@ from bench.shapes.shape import Query, one
 from bench.suggestion_tables import AGAIN, PLAIN, WITH
 
 JOBS = Path(__file__).parent / "jobs"
-TPCDS = "tpcds"
-WORKLOADS = (TPCDS, "hot_key", "explode", "python_rows", "tiny_tasks", "wrong_broadcast")
+TPCDS, TPCH = "tpcds", "tpch"
+BENCHMARKS = {TPCDS: tpcds, TPCH: tpch}
+WORKLOADS = (TPCDS, TPCH, "hot_key", "explode", "python_rows", "tiny_tasks", "wrong_broadcast")
 # A join whose strategy flips needs three runs of each.
 RECORDED = 3
 COUNTER = "counter: "
@@ -58,7 +60,7 @@ class Work(NamedTuple):
     """What the job is told.
 
     Attributes:
-        shape: Its name; empty for TPC-DS.
+        shape: Its name; empty for TPC-DS and TPC-H.
         size: Of the shape's tables.
         tables: Their folder; the job writes a shape's where there is none.
         cases: By name.
@@ -86,7 +88,7 @@ def measure(
     Args:
         name: One of `WORKLOADS`.
         rounds: How often each query runs with a suggestion.
-        scale: Scale factor of TPC-DS.
+        scale: Scale factor of TPC-DS and TPC-H.
         only: The queries; none for all.
         size: Of a shape's tables; 1 is what is documented.
     """
@@ -96,8 +98,8 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="aqepilot-suggestions-") as folder:
         at = Path(folder)
         work = Work(name, size, str(at / "tables"))
-        if name == TPCDS:
-            work = Work("", size, str(tpcds.files(scale)))
+        if name in BENCHMARKS:
+            work = Work("", size, str(BENCHMARKS[name].files(scale)))
         else:
             list(_ran(at, work))
         logs = {
@@ -132,8 +134,8 @@ def chosen(names: Sequence[str], only: Sequence[str]) -> list[str]:
 
 def _queries(name: str, only: Sequence[str]) -> tuple[dict[str, Query], dict[str, Query]]:
     """The queries of a workload, and its counters."""
-    if name == TPCDS:
-        of = {str(number): one(sql) for number, sql in tpcds.queries().items()}
+    if name in BENCHMARKS:
+        of = {str(number): one(sql) for number, sql in BENCHMARKS[name].queries().items()}
         return {query: of[query] for query in of if query in (only or of)}, {}
     queries, counters = (
         {query: some[query] for query in some if query in (only or some)}
@@ -170,7 +172,9 @@ def _recorded(folder: Path, work: Work, kind: str, queries: Mapping[str, Query])
     recorded = work._replace(cases=cases, ways=ways, rounds=RECORDED, counts=False)
     for number, query, _, seconds, _, error in _ran(folder, recorded, conf):
         took = error or f"{seconds:.2f} s"
-        console.print(f"{work.shape or TPCDS}, {kind}, run {number + 1}: {query}: {took}")
+        console.print(
+            f"{work.shape or Path(work.tables).name}, {kind}, run {number + 1}: {query}: {took}"
+        )
     return log
 
 
@@ -201,6 +205,9 @@ def _apply(
     cases: dict[str, Case] = {}
     ways = {PLAIN: "", AGAIN: ""}
     for number, suggestion in enumerate(suggestions):
+        suggestion["runs"] = defaultdict(lambda: {PLAIN: [], WITH: [], AGAIN: []})
+        if not suggestion["policy"]:
+            continue
         file = folder / f"suggestion{number}.toml"
         enforced = suggestion["policy"].replace('mode = "shadow"', 'mode = "enforce"')
         file.write_text(enforced, encoding="utf-8")
@@ -214,7 +221,6 @@ def _apply(
                 clients = min(query.clients, len(of))
                 order = [PLAIN, f"{WITH} {number}", AGAIN]
                 cases[f"{number}|{name}"] = Case(of, clients, order)
-        suggestion["runs"] = defaultdict(lambda: {PLAIN: [], WITH: [], AGAIN: []})
     if not cases:
         return
     applied = work._replace(cases=cases, ways=ways)
@@ -224,8 +230,8 @@ def _apply(
         way = way if way in (PLAIN, AGAIN) else WITH
         took = error or f"{seconds:.2f} s"
         console.print(
-            f"{work.shape or TPCDS}, {suggestion['kind']}, round {round_ + 1}: {query}, {way}:"
-            f" {took}"
+            f"{work.shape or Path(work.tables).name}, {suggestion['kind']}, round {round_ + 1}: "
+            f"{query}, {way}: {took}"
         )
         if round_ >= 0:
             run = {"seconds": seconds, "adopted": adopted, "error": error}

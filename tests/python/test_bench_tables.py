@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 from bench import overhead, suggestion_tables, suggestions
+from bench.reported import JOBS, trying
 from bench.suggestion_tables import AGAIN, FASTER, PLAIN, SAME, SLOWER, WITH, verdict
+
+from aqepilot.log.findings import KINDS
 
 Seconds = list[float | None]
 
@@ -50,6 +53,24 @@ def test_suggestions_are_counted_once_and_those_about_counters_apart() -> None:
     (unmeasured, _) = suggestion_tables.of({"t": found["hot_key"] | {"suggestions": made}}, 1)
     for _, head, rows in (each, totals, unmeasured):
         assert {len(row) for row in rows} == {len(head)}
+
+
+def test_reported_jobs_have_findings_that_there_are_and_a_row_each() -> None:
+    assert {job.finding for job in JOBS.values()} <= set(KINDS)
+    found: dict[str, Any] = {
+        name: {"suggestions": {trying.BARE: [], trying.ASKED: []}, "runs": []} for name in JOBS
+    }
+    ran = [
+        {"way": way, "seconds": seconds, "error": None, "files": {"one_file": 1}}
+        for way, seconds in ((suggestion_tables.PLAIN, 8.0), (suggestion_tables.WITH, 2.0),
+                             (suggestion_tables.AGAIN, 8.0))
+    ]  # fmt: skip
+    own = {"kind": "coalesce", "policy": None, "point": None}
+    found["coalesce_1"] = {"suggestions": {trying.BARE: [own], trying.ASKED: [own]}, "runs": ran}
+    rows = {row[0]: row for row in trying.table(found)}
+    assert {len(row) for row in rows.values()} == {len(trying.HEAD)}
+    assert rows["coalesce_1"][2:8] == ("coalesce", "coalesce", "the change", "8.0", "2.0", "-75 %")
+    assert rows["series"][2:5] == ("nothing", "nothing", "")
 
 
 def test_every_workload_of_suggestions_has_queries_and_counters_of_shapes() -> None:

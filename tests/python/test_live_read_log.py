@@ -213,6 +213,31 @@ def test_joins_are_those_of_the_final_plan(expected: Rows) -> None:
     assert all(join.startswith(("ShuffledHashJoin Build", "SortMergeJoin")) for (join,) in joins)
 
 
+def test_joins_are_found_in_the_stages_that_ran_them(expected: Rows) -> None:
+    """By the generated code that both name: a plan has joins, and a stage has times."""
+    joined = [q for q in expected["queries"] if q["decisions"] and q["join_nodes"]]
+    types = {join["type"] for q in joined for join in q["join_nodes"]}
+    assert types == {"Inner", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi"}
+    for query in joined:
+        assert [join["operator"] for join in query["join_nodes"]] == [
+            name.partition(" ")[0] for name in query["joins"]
+        ]
+        own = [s for s in expected["stages"] if s["execution_id"] == query["execution_id"]]
+        for join in query["join_nodes"]:
+            assert any(join["scope"] in s["operators"] for s in own)
+
+
+def test_stages_say_what_is_in_them(expected: Rows) -> None:
+    stages = [s for s in expected["stages"] if s["execution_id"] is not None]
+    assert any("Window" in s["operators"] for s in stages)
+    assert {s["has_shuffled"] for s in stages if s["shuffle_read_bytes"]} == {True}
+    assert any(not s["has_shuffled"] for s in stages)
+    read = [s for s in stages if s["shuffle_read_records"]]
+    assert all(0 < s["max_task_records"] <= s["shuffle_read_records"] for s in read)
+    assert {s["writing_tasks"] for s in stages if s["output_bytes"]} == {2}
+    assert all(s["rdd_partitions"] >= s["num_tasks"] for s in stages)
+
+
 @pytest.mark.parametrize("codec", ["zstd", *FURTHER])
 def test_compressed_logs(
     codec: str, ran: Ran, expected: Rows, spark: SparkSession, tmp_path: Path
@@ -342,6 +367,9 @@ def test_a_cartesian_product_is_a_join(spark: SparkSession, tmp_path: Path) -> N
     event_logs.written(spark, [start], tmp_path / "app-1")
     (query,) = read_log(spark, tmp_path).queries.collect()
     assert query.joins == ["CartesianProduct", "SortMergeJoin"]
+    assert [(join.operator, join.scope) for join in query.join_nodes] == [
+        ("CartesianProduct", "CartesianProduct"), ("SortMergeJoin", "SortMergeJoin(skew=true)"),
+    ]  # fmt: skip
 
 
 def test_many_applications_at_once(

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 import made_logs
 import tiers
 from aqepilot.log import Log
-from aqepilot.log.suggestions import KINDS, Suggestion, sentences, suggest
+from aqepilot.log.findings import KINDS
+from aqepilot.log.suggestions import Suggestion, sentences, suggest
 from aqepilot.policies import Policy
 from conftest import CommandLine, reads_logs
 
@@ -27,7 +28,9 @@ def fingerprint(kind: str) -> str:
 
 def query(number: int, kind: str, **more: Any) -> dict[str, Any]:
     base = {"execution_id": number, "fingerprint": fingerprint(kind), "description": kind}
-    return base | {"slot_ms": 100_000, "task_ms": 90_000} | more
+    base |= {"slot_ms": 100_000, "task_ms": 90_000, "join_nodes": []}
+    # Of sixteen cores.
+    return base | {"wall_ms": 10_000, "executor_core_ms": 160_000} | more
 
 
 def stage(number: int, **more: Any) -> dict[str, Any]:
@@ -35,6 +38,8 @@ def stage(number: int, **more: Any) -> dict[str, Any]:
     base |= {"shuffle_read_bytes": 100 * MB, "input_bytes": 0, "shuffle_write_bytes": 0}
     base |= {"output_bytes": 0, "disk_spill_bytes": 0, "waiting_ms": 0, "spilled_slot_ms": 0}
     base |= {"tiny_tasks": 0, "tiny_start_ms": 0, "max_task_ms": 100, "median_task_ms": 90}
+    base |= {"operators": [], "rdd_partitions": 200, "has_shuffled": True, "writing_tasks": 0}
+    base |= {"shuffle_read_records": 1_000_000, "max_task_records": 6000}
     return base | more
 
 
@@ -51,6 +56,7 @@ TOO_LARGE = (
 )
 SIDE = {"can_split": True, "num_mappers": 8, "num_partitions": 200, "median_bytes": 2 * MB}
 CLUSTER = {"default_parallelism": 16}
+NESTED, CODE = "BroadcastNestedLoopJoin", "WholeStageCodegen (2)"
 FLIPS = [
     query(10 + n, "flipping", joins=[join], task_ms=ms, slot_ms=ms)
     for n, (join, ms) in enumerate(
@@ -67,6 +73,16 @@ QUERIES = [
     query(6, "tiny_blocks", slot_ms=35_000),
     query(7, "failed_broadcast", slot_ms=30_000, succeeded=False, error=TOO_LARGE),
     query(8, "range_join", slot_ms=25_000, joins=["BroadcastHashJoin BuildRight"]),
+    query(50, "coalesce", slot_ms=24_000),
+    query(51, "one_group", slot_ms=23_000),
+    query(52, "not_in", slot_ms=22_000, join_nodes=[(NESTED, CODE, "LeftAnti", True, "a = b")]),
+    query(
+        53,
+        "no_keys",
+        slot_ms=21_000,
+        join_nodes=[(NESTED, CODE, "Inner", False, "((a = b) OR (c = d))")],
+    ),
+    query(54, "small_files", slot_ms=20_000),
     *FLIPS,
 ]
 ALL_SLOW = {"max_task_ms": 40_000, "median_task_ms": 40_000}
@@ -80,46 +96,104 @@ STAGES = [
     stage(
         8, slot_ms=25_000, num_tasks=2, shuffle_read_bytes=0, input_bytes=2 * MB, max_task_ms=20_000
     ),
+    stage(50, slot_ms=24_000, num_tasks=1, max_task_ms=24_000, operators=["Coalesce", CODE]),
+    stage(
+        51,
+        slot_ms=23_000,
+        waiting_ms=1000,
+        max_task_ms=9000,
+        max_task_records=700_000,
+        operators=["AQEShuffleRead", "Window"],
+    ),
+    stage(
+        52,
+        slot_ms=22_000,
+        num_tasks=2,
+        shuffle_read_bytes=0,
+        input_bytes=MB,
+        max_task_ms=11_000,
+        operators=["Exchange", CODE],
+    ),
+    stage(
+        53,
+        slot_ms=21_000,
+        num_tasks=2,
+        shuffle_read_bytes=0,
+        input_bytes=MB,
+        max_task_ms=11_000,
+        operators=["Exchange", CODE],
+    ),
+    stage(
+        54,
+        slot_ms=20_000,
+        num_tasks=100,
+        shuffle_read_bytes=0,
+        input_bytes=MB,
+        writing_tasks=100,
+        output_bytes=2 * MB,
+        operators=["WriteFiles"],
+    ),
 ]
+WITHOUT_POLICY = {"coalesce", "one_group", "not_in", "no_keys"}
+
+
+def facts(kind: str, **groups: Any) -> str:
+    """Facts of a query of the kind."""
+    return made_logs.facts(query={"fingerprint": fingerprint(kind)}, **groups)
 
 
 def decisions(**planted: Any) -> list[dict[str, Any]]:
     of = {"skewed": 300 * MB, "generates": True, "measured": 900 * MB, "blocks": MB}
     of |= {"from": "GUESS", "has_range": True, "type": "INNER", "other": 40 * MB} | planted
-    skewed = made_logs.facts(
-        query={"fingerprint": fingerprint("hot_key")},
+    skewed = facts(
+        "hot_key",
         cluster=CLUSTER, left={**SIDE, "max_bytes": of["skewed"]},
         right={**SIDE, "max_bytes": 3 * MB},
     )  # fmt: skip
-    makes_rows = made_logs.facts(
+    makes_rows = facts(
+        "expanding",
         stage={"has_generate": of["generates"], "is_write": False}, cluster=CLUSTER,
-        shuffle={"row_count": 100_000}, spark={"num_partitions": 1},
+        conf={"coalesce_partitions_enabled": True},
+        shuffle={"row_count": 100_000, "shuffle_bytes": MB, "max_bytes": 9000,
+                 "num_partitions": 200, "non_empty_ratio": 1.0},
+        spark={"num_partitions": 1},
     )  # fmt: skip
-    merged = made_logs.facts(
+    merged = facts(
+        "tiny_blocks",
         shuffle={"num_partitions": 200, "num_mappers": 100, "shuffle_bytes": of["blocks"]},
         spark={"num_partitions": 1},
     )
     by_size = {"strategy": "BROADCAST", "build_side": "RIGHT", "reason": "SIZE"}
-    guessed = made_logs.facts(
-        join={"is_replan": False}, spark=by_size,
+    guessed = facts(
+        "failed_broadcast",
+        join={"is_replan": False, "can_merge": True}, spark=by_size,
         right={"size_in_bytes": MB, "tables": ["g"], "estimate_from": of["from"], "join_count": 0},
     )  # fmt: skip
-    beside_range = made_logs.facts(
+    beside_range = facts(
+        "range_join",
         join={"is_replan": False, "can_merge": True, "has_condition": of["has_range"],
               "type": of["type"]},
         spark=by_size, left={"size_in_bytes": of["other"]},
         right={"size_in_bytes": 5 * MB, "tables": ["prices"]},
     )  # fmt: skip
-    planned = made_logs.facts(
-        join={"is_replan": False}, left={"size_in_bytes": 5, "tables": ["a"]},
-        right={"size_in_bytes": 9 * MB, "tables": ["it's", "b"]},
+    planned = facts(
+        "wrong_broadcast",
+        join={"is_replan": False, "can_merge": True}, left={"size_in_bytes": 5, "tables": ["a"]},
+        right={"size_in_bytes": 9 * MB, "tables": ["it's", "b"], "estimate_from": "FILES"},
         spark={"strategy": "BROADCAST", "build_side": "RIGHT", "reason": "SIZE"},
     )  # fmt: skip
-    ran = made_logs.facts(
+    ran = facts(
+        "wrong_broadcast",
         side={"is_left": True, "is_finished": True, "is_plain_stage": True, "size_in_bytes": 5},
         other={"is_left": False, "is_broadcast": True, "size_in_bytes": of["measured"]},
     )
+    written = facts(
+        "small_files",
+        write={"dynamic_columns": ["day"], "constant_columns": []},
+        input={"num_tasks": 100, "shuffled_by": []},
+    )
     return [
+        decision(54, "small_files", "write_distribution", facts=written, subject="write 1"),
         decision(1, "hot_key", "skew_join", facts=skewed),
         decision(4, "expanding", "partition_coalescing", facts=makes_rows),
         decision(6, "tiny_blocks", "partition_coalescing", facts=merged),
@@ -139,7 +213,7 @@ def log(_spark_context: SparkSession) -> Log:
 
 @pytest.fixture(scope="module")
 def found(log: Log) -> list[Suggestion]:
-    return suggest(log)
+    return suggest(log, top=100)
 
 
 def test_what_is_planted_is_found_with_most_at_stake_first(
@@ -150,11 +224,14 @@ def test_what_is_planted_is_found_with_most_at_stake_first(
     assert stakes == {
         "wrong_broadcast": 90_000, "hot_key": 70_000, "tiny_tasks": 60_000, "spilling": 50_000,
         "expanding": 40_000, "flipping": 3 * 9100 - 3 * 3001, "tiny_blocks": 35_000,
-        "failed_broadcast": 30_000, "range_join": 25_000,
+        "failed_broadcast": 30_000, "range_join": 25_000, "coalesce": 24_000, "one_group": 23_000,
+        "not_in": 22_000, "no_keys": 21_000, "small_files": 20_000,
     }  # fmt: skip
     assert [one.stake_ms for one in found] == sorted(stakes.values(), reverse=True)
     assert {one.kind: one.queries for one in found}["flipping"] == 3
-    for one in found:
+    assert {one.kind for one in found if one.policy is None} == WITHOUT_POLICY
+    assert {one.kind for one in found if one.change} == WITHOUT_POLICY
+    for one in (one for one in found if one.policy):
         policy = Policy.from_toml(one.policy)
         assert (policy.mode, list(policy.points)) == ("shadow", [one.point])
         assert fingerprint(one.kind) in (policy.when or "")
@@ -176,7 +253,17 @@ def test_evidence_is_that_of_the_log(found: list[Suggestion]) -> None:
     assert "Spark broadcast prices of 5.0 MiB" in said["range_join"]
     assert "its estimate of 9.0 MiB, and it had 900.0 MiB" in said["wrong_broadcast"]
     assert "3 runs with SortMergeJoin had 9.1 s" in said["flipping"]
-    policies = {one.kind: Policy.from_toml(one.policy).points[one.point] for one in found}
+    assert "on 16 cores. A coalesce merges 200 partitions into these" in said["coalesce"]
+    assert "No policy helps that. Write repartition(1) instead" in said["coalesce"]
+    assert "One window has most of its 1,000,000 rows" in said["one_group"]
+    assert "PARTITION BY more columns" in said["one_group"]
+    assert "Write NOT EXISTS" in said["not_in"]
+    assert "compares each pair of rows: ((a = b) OR (c = d))" in said["no_keys"]
+    assert "a UNION of them" in said["no_keys"]
+    assert "100 tasks wrote 2.0 MiB" in said["small_files"]
+    policies = {
+        one.kind: Policy.from_toml(one.policy).points[one.point] for one in found if one.policy
+    }
     assert policies["flipping"] == "'SHUFFLE_HASH'"
     assert policies["spilling"] == "greatest(shuffles.num_partitions, 3125)"
     assert "it\\'s, b" in policies["wrong_broadcast"]
@@ -191,14 +278,72 @@ def test_policies_are_replayed_where_the_log_has_facts(found: list[Suggestion]) 
     assert "no facts of shuffle_partitions" in said["tiny_tasks"]
 
 
+PLAIN = {"fingerprint": None}
+
+
+def test_logs_without_decisions_have_findings_too(spark: SparkSession) -> None:
+    """Of stages that Spark merged, of hot keys, and of what is cached, by Spark's events alone."""
+    merges = {"operators": ["AQEShuffleRead", CODE], "shuffle_read_bytes": MB, **ALL_SLOW}
+    join = [("SortMergeJoin", CODE, "LeftOuter", False, None)]
+    full = [("SortMergeJoin", CODE, "FullOuter", False, None)]
+    hot = {"max_task_records": 600_000, "max_task_ms": 80_000, "waiting_ms": 60_000}
+    hot |= {"operators": [CODE]}
+    tiny = {"shuffle_read_bytes": 0, "tiny_tasks": 2000, "tiny_start_ms": 60_000}
+    queries = [
+        query(1, "expanding", **PLAIN), query(2, "writes", **PLAIN), query(3, "all slots", **PLAIN),
+        query(4, "hot_key", join_nodes=join, **PLAIN), query(5, "full", join_nodes=full, **PLAIN),
+        query(6, "tiny_tasks", **PLAIN), query(7, "scans", **PLAIN),
+    ]  # fmt: skip
+    stages = [
+        stage(1, num_tasks=1, **merges),
+        stage(2, num_tasks=1, output_bytes=MB, **merges),
+        stage(3, num_tasks=16, **merges),
+        stage(4, **hot),
+        stage(5, **hot),
+        stage(6, operators=["Exchange", "InMemoryTableScan"], **tiny),
+        stage(7, operators=["Exchange", "InMemoryTableScan"], has_shuffled=False, **tiny),
+    ]
+    found = suggest(made_logs.log(spark, queries=queries, stages=stages, decisions=[]))
+    assert {(one.kind, one.description) for one in found} == {
+        ("expanding", "expanding"), ("hot_key", "hot_key"), ("tiny_tasks", "tiny_tasks"),
+    }  # fmt: skip
+    assert all("query.app_name = 'n'" in (one.policy or "") for one in found)
+
+
+def test_a_few_bytes_that_take_long_are_split_by_a_policy_of_their_own(spark: SparkSession) -> None:
+    """Spark merges a hot key of a few kilobytes with all else, and the recipe leaves it whole."""
+    few = decisions(skewed=300 << 10)[1]
+    few["facts"] = few["facts"].replace(str(3 * MB), str(3 << 10)).replace(str(2 * MB), str(2048))
+    own = stage(1, num_tasks=1, shuffle_read_bytes=MB, **ALL_SLOW)
+    log = made_logs.log(spark, queries=[QUERIES[0]], stages=[own], decisions=[few])
+    (one,) = suggest(log)
+    assert (one.kind, one.changed) == ("hot_key", 1)
+    assert "aqepilot_bytes('150KB')" in (one.policy or "")
+    assert "'left_target_bytes', aqepilot_bytes('18KB')" in (one.policy or "")
+
+
+def test_a_stage_of_slow_rows_gets_tasks_where_no_recipe_is_for_it(spark: SparkSession) -> None:
+    """Nothing is said of functions of one's own in it; its tasks took long for what they read."""
+    of = decisions(generates=False)[2]
+    one_partition = of | {"facts": of["facts"].replace('"max_bytes":9000', '"max_bytes":900000')}
+    own = stage(4, num_tasks=1, shuffle_read_bytes=MB, **ALL_SLOW)
+    of_log = {"queries": [QUERIES[3]], "stages": [own]}
+    (one,) = suggest(made_logs.log(spark, **of_log, decisions=[of]))
+    assert (one.kind, one.changed) == ("expanding", 1)
+    assert "'min_partitions', least(cluster.default_parallelism" in (one.policy or "")
+    assert suggest(made_logs.log(spark, **of_log, decisions=[one_partition])) == []
+
+
 def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
     """Large figures alone are no finding: each kind needs its cause, and enough at stake."""
     stages = [
         # Its cores waited, and no join of it is uneven.
         stage(1, waiting_ms=70_000),
         stage(2, tiny_tasks=500, tiny_start_ms=60_000),
+        # Spilled little for the time it took.
+        stage(3, spilled_slot_ms=50_000, disk_spill_bytes=90 * MB),
         # Spilled, before any join that sorts.
-        stage(4, spilled_slot_ms=50_000, disk_spill_bytes=100 * MB),
+        stage(4, spilled_slot_ms=50_000, disk_spill_bytes=900 * MB),
         # Much work for each byte, and no slot was free, or nothing says why.
         stage(4, num_tasks=16, shuffle_read_bytes=MB, **ALL_SLOW),
         stage(5, num_tasks=1, shuffle_read_bytes=MB, **ALL_SLOW),
@@ -208,6 +353,28 @@ def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
         stage(6, slot_ms=35_000, shuffle_write_bytes=MB, num_tasks=8, tasks=8, tiny_tasks=8),
         # The first of three runs took long, as it began Python's workers.
         stage(30, num_tasks=1, shuffle_read_bytes=MB, **ALL_SLOW),
+        # The write takes the time, which stays in few tasks; few partitions, or few cores.
+        stage(50, num_tasks=1, max_task_ms=24_000, operators=["Coalesce"], output_bytes=90 * MB),
+        stage(50, num_tasks=1, max_task_ms=24_000, operators=["Coalesce"], rdd_partitions=1),
+        stage(50, num_tasks=9, max_task_ms=24_000, operators=["Coalesce"], output_bytes=MB),
+        # Its rows are even; it is done at once; a join's, which has a finding of its own.
+        stage(51, max_task_ms=9000, operators=["Window"], max_task_records=6000),
+        stage(51, max_task_ms=900, operators=["Window"], max_task_records=700_000),
+        stage(51, max_task_ms=9000, operators=["SortMergeJoin"], max_task_records=700_000),
+        # All pairs, and few of them; the join is of another stage.
+        stage(52, num_tasks=2, input_bytes=90 * MB, max_task_ms=11_000, operators=[CODE]),
+        stage(
+            53,
+            shuffle_read_bytes=0,
+            input_bytes=MB,
+            max_task_ms=11_000,
+            num_tasks=16,
+            operators=["WholeStageCodegen (3)"],
+        ),
+        # Few files, large ones, and what is not partitioned.
+        stage(54, num_tasks=9, writing_tasks=9, output_bytes=MB),
+        stage(54, num_tasks=100, writing_tasks=100, output_bytes=900 * MB),
+        stage(55, num_tasks=100, writing_tasks=100, output_bytes=2 * MB),
         # A condition beside the keys, and the tasks are as fast as others.
         stage(8, num_tasks=2, shuffle_read_bytes=0, input_bytes=200 * MB, max_task_ms=20_000),
     ]
@@ -219,9 +386,9 @@ def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
     cold = [query(30 + n, "expanding") for n in range(3)]
     fine = decisions(skewed=3 * MB, measured=10 * MB, blocks=100 * MB, **{"from": "STAGE"})
     fine += [{**one, "execution_id": 30} for one in fine if one["execution_id"] == 4]
-    queries = [*QUERIES[:8], *chance, *cold]
+    queries = [*QUERIES[:13], query(55, "small_files"), *chance, *cold]
     log = made_logs.log(spark, queries=queries, stages=stages, decisions=fine)
-    assert suggest(log) == []
+    assert [(one.kind, one.evidence) for one in suggest(log)] == []
 
 
 def test_a_broadcast_that_the_recipe_leaves_alone_is_no_finding(spark: SparkSession) -> None:
@@ -234,10 +401,16 @@ def test_a_broadcast_that_the_recipe_leaves_alone_is_no_finding(spark: SparkSess
     }
     queries, stages, made = [], [], []
     for number, (kind, of) in enumerate(planted.items()):
-        alike = {"execution_id": number, "fingerprint": fingerprint(kind)}
+        alike_key = fingerprint(kind)
+        alike = {"execution_id": number, "fingerprint": alike_key}
         queries.append(QUERIES[7] | alike | {"description": kind})
-        stages.append(STAGES[-1] | {"execution_id": number, "stage_id": number})
-        made += [one | alike for one in decisions(**of) if one["execution_id"] == 8]
+        (own,) = (one for one in STAGES if one["execution_id"] == 8)
+        stages.append(own | {"execution_id": number, "stage_id": number})
+        made += [
+            one | alike | {"facts": one["facts"].replace(fingerprint("range_join"), alike_key)}
+            for one in decisions(**of)
+            if one["execution_id"] == 8
+        ]
     log = made_logs.log(spark, queries=queries, stages=stages, decisions=made)
     assert [(one.kind, one.description) for one in suggest(log)] == [("range_join", "found")]
 
@@ -250,8 +423,12 @@ def test_the_command(
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.startswith("1. A broadcast larger than estimated: ")
     assert "2. A join whose keys are uneven: " in shown.stdout
-    files = sorted(path.name for path in tmp_path.iterdir())
+    files = sorted(path.name for path in tmp_path.glob("*.toml"))
     assert len(files) == 2
     assert all(Policy.from_file(tmp_path / name).mode == "shadow" for name in files)
+    every = command_line("suggest", "--log", "x", "--top", "100", "--write", tmp_path / "all")
+    assert "All work before a coalesce in few tasks: " in every.stdout
+    assert "No policy helps that. Write repartition(1)" in every.stdout
+    assert len(list((tmp_path / "all").iterdir())) == len(KINDS) - len(WITHOUT_POLICY)
     as_json = command_line("suggest", "--log", "x", "--top", "1", "--json")
     assert json.loads(as_json.stdout)[0]["kind"] == "wrong_broadcast"

@@ -97,7 +97,11 @@ def data(**more: object) -> Data:
             Suggestion(
                 *("flipping", "f1" * 16, EVIL, 5, 1_800_000, EVIL, "join_selection"),
                 *(f"name = 'p'\n# {EVIL}", 9, 3),
-            )
+            ),
+            Suggestion(
+                *("coalesce", None, EVIL, 1, 60_000, EVIL, None, None, None, None),
+                f"Write repartition. {EVIL}",
+            ),
         ],
         [
             Tried(
@@ -285,7 +289,9 @@ def test_suggestions_are_there_with_their_policy() -> None:
     text = " ".join("".join(Tree(rendered(data(), prices)).words["main"]).split())
     assert "At stake: 30.0 min of cores' time in 5 runs" in text
     assert "it would have answered otherwise 3 of 9 times. That is 0.2500 EUR." in text
+    assert text.count("A policy for") == 1
     assert "A policy for join_selection" in text
+    assert "No policy helps that. Write repartition." in text
     assert "Nothing in these logs" in "".join(Tree(rendered(empty())).words["main"])
 
 

@@ -179,7 +179,7 @@ def explain(
 
 
 @click.command(
-    short_help="Name what a policy would help, with a policy.",
+    short_help="Name what a policy or a change would help.",
     epilog="\b\nExamples:\n  aqepilot suggest --log s3a://logs/spark-events\n"
     "  aqepilot suggest --log s3a://lake/aqepilot --top 3 --write policies/\n\n" + EXIT_CODES,
 )
@@ -190,7 +190,7 @@ def explain(
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Also write each policy into a file here.",
+    help="Also write each policy into a file here; what no policy helps has none.",
 )
 @master
 @as_json
@@ -200,31 +200,31 @@ def suggest(
 ) -> None:
     """Name what the queries of event logs would gain most from, each with a policy to try.
 
-    The policies are in shadow mode, and are replayed where the logs have the facts. What is at
-    stake is the most that could be had, and no promise.
+    The policies are in shadow mode, and are replayed where the logs have the facts. Where no
+    policy helps, it says what to change in the job. What is at stake is the most that could be
+    had, and no promise.
     """
-    from aqepilot.log import read_log, suggestions
+    from aqepilot.log import findings, read_log, suggestions
     from aqepilot.policies import Policy
 
     with log_session(logs, master, "aqepilot suggest") as spark:
         found = suggestions.suggest(read_log(spark, logs), top)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-        for one in found:
-            name = Policy.from_toml(one.policy).name
-            (folder / f"{name}.toml").write_text(one.policy, "utf-8")
+        for text in (one.policy for one in found if one.policy):
+            (folder / f"{Policy.from_toml(text).name}.toml").write_text(text, "utf-8")
     if as_json:
         click.echo(json.dumps([one._asdict() for one in found], indent=2))
         return
     if not found:
-        click.echo("Nothing in these logs would gain from a policy that is known here.")
+        click.echo("Nothing in these logs would gain from a policy or a change that is known here.")
     for number, one in enumerate(found, 1):
         query = f"{one.fingerprint[:12]} " if one.fingerprint else ""
-        kind = suggestions.KINDS[one.kind]
+        kind = findings.KINDS[one.kind]
         click.echo(f"{number}. {kind[0].upper()}{kind[1:]}: {query}{one.description or ''}")
         for line in suggestions.sentences(one):
             click.echo(f"   {line}")
-        click.echo("\n" + "".join(f"     {line}\n" for line in one.policy.splitlines()))
+        click.echo("\n" + "".join(f"     {line}\n" for line in (one.policy or "").splitlines()))
 
 
 COMMANDS = (costs, explain, suggest)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from aqepilot.decision import COLUMNS as _DECISION
 
-VERSION = 4
+VERSION = 5
 
 
 class LogColumn(NamedTuple):
@@ -103,6 +103,16 @@ STAGES = _columns(
         ("tiny_tasks", "bigint", "successful tasks that ran for less than 200 ms"),
         ("tiny_start_ms", "bigint", "what these kept slots for beside their run time, "
          "milliseconds: to be started, and for their results"),
+        ("operators", "array<string>", "what of a plan made its RDDs, by name, as Spark's UI draws "
+         "it: `Window`, `WholeStageCodegen (3)`; null in tables of before version 5, as what "
+         "follows"),
+        ("rdd_partitions", "int", "the most partitions of an RDD in it: more than `num_tasks` "
+         "where a `coalesce` merges them"),
+        ("has_shuffled", "boolean", "whether an RDD of it is read from a shuffle, or was before it "
+         "was cached"),
+        ("shuffle_read_records", "bigint", "rows read from shuffles"),
+        ("max_task_records", "bigint", "of these, those of the successful task that read most"),
+        ("writing_tasks", "bigint", "successful tasks that wrote to sinks, each a file or more"),
     ),
 )  # fmt: skip
 
@@ -138,6 +148,11 @@ QUERIES = _columns(
          "is most; null where no stage had three tasks"),
         ("joins", "array<string>", "the joins of its last plan, root first: "
          "`ShuffledHashJoin BuildRight`"),
+        ("join_nodes", "array<struct<operator: string, scope: string, type: string, "
+         "is_null_aware: boolean, `condition`: string>>",
+         "the same joins: what `stages.operators` calls them, which is the generated code that "
+         "they are in; `LeftAnti` and the like; whether it is a `NOT IN` that compares all pairs "
+         "of rows; and the condition of one without keys; null in tables of before version 5"),
         ("decisions", "bigint", "decisions of aqepilot's in it"),
         ("dropped_events", "bigint", "events that Spark's queues dropped while it ran: above 0, "
          "figures may lack something; null of queries without a decision"),

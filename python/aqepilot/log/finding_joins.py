@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aqepilot.log.events import expr as _expr
-from aqepilot.log.finding_stages import often, slow
+from aqepilot.log.finding_stages import UNEVEN, slow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 # A stage's cores wait for skew only where that is a good part of their time.
 _WAITING = 0.2
 _SKEW = 4
-_SKEW_BYTES = 4 << 20
+# A split makes parts of one map task's block or more: of less, there is nothing to split.
+_SKEW_BYTES = 64 << 10
+# Above that it takes its time by its bytes; below, where its tasks take long for what they read.
+_LARGE_BYTES = 4 << 20
+_FEW = 2
 _WRONG = 4
 _WRONG_BYTES = 16 << 20
 # As the recipe no_broadcast_of_range_joins has it.
@@ -29,7 +33,11 @@ _TOO_LARGE = (
 
 
 def hot_keys(decisions: DataFrame, stages: DataFrame) -> DataFrame:
-    """Joins of which a side that may be split is uneven, in queries whose cores waited."""
+    """Joins of which a side that may be split is uneven, in queries that waited for one task.
+
+    The cores of a stage waited, or Spark merged what is uneven into fewer tasks than there were
+    cores, as it has few bytes.
+    """
     skewed = " OR ".join(
         f"(f.`{side}`.can_split AND f.`{side}`.num_mappers > 1 AND f.`{side}`.max_bytes > "
         f"greatest({_SKEW_BYTES}, {_SKEW} * f.`{side}`.median_bytes))"
@@ -46,18 +54,49 @@ def hot_keys(decisions: DataFrame, stages: DataFrame) -> DataFrame:
         .groupBy("log", "execution_id")
         .agg(_expr("max_by(struct(subject, tables, s), s.max_bytes) AS worst"))
     )
-    waited = (
-        stages.where(f"shuffle_read_bytes > 0 AND waiting_ms > {_WAITING} * slot_ms")
+    waited = f"waiting_ms > {_WAITING} * slot_ms AND max_task_ms > {UNEVEN} * median_task_ms"
+    alone = f"is_slow AND {_FEW} * num_tasks <= cores"
+    long = slow(stages, "true").where("shuffle_read_bytes > 0")
+    found = (
+        long.where(f"({waited}) OR ({alone})")
+        .join(uneven, ["log", "execution_id"])
+        .where(f"is_slow OR worst.s.max_bytes > {_LARGE_BYTES}")
+        .groupBy("log", "execution_id", "worst")
+        .agg(
+            _expr("sum(greatest(waiting_ms, IF(num_tasks * 2 <= cores, slot_ms, 0))) AS stake_ms"),
+            _expr("max_by(struct(stage_id, max_task_ms, median_task_ms), max_task_ms) AS stage"),
+        )
+        .selectExpr(
+            *("log", "execution_id", "stake_ms"),
+            "struct(worst.subject, worst.tables, worst.s.max_bytes, worst.s.median_bytes, "
+            "CAST(NULL AS bigint) AS records, stage.*) AS evidence",
+        )
+    )
+    return found.unionByName(_hot_tasks(decisions, long.where(waited)))
+
+
+def _hot_tasks(decisions: DataFrame, waited: DataFrame) -> DataFrame:
+    """The same of queries in which skew_join was not asked, by what tasks read."""
+    asked = decisions.where("point = 'skew_join'").select("log", "execution_id").distinct()
+    # Rows of a full outer join's sides cannot be read twice.
+    may_split = (
+        "exists(join_nodes, j -> j.operator IN ('SortMergeJoin', 'ShuffledHashJoin') "
+        "AND j.type <> 'FullOuter' AND array_contains(operators, j.scope))"
+    )
+    return (
+        waited.join(asked, ["log", "execution_id"], "left_anti")
+        .where(f"num_tasks > 2 AND max_task_records * num_tasks > {_SKEW} * shuffle_read_records")
+        .where(may_split)
         .groupBy("log", "execution_id")
         .agg(
             _expr("sum(waiting_ms) AS stake_ms"),
-            _expr("max_by(struct(stage_id, max_task_ms, median_task_ms), waiting_ms) AS stage"),
+            _expr(
+                "max_by(struct(CAST(NULL AS string) AS subject, CAST(NULL AS string) AS tables, "
+                "CAST(NULL AS bigint) AS max_bytes, CAST(NULL AS bigint) AS median_bytes, "
+                "max_task_records AS records, stage_id, max_task_ms, median_task_ms), waiting_ms) "
+                "AS evidence"
+            ),
         )
-    )
-    return uneven.join(waited, ["log", "execution_id"]).selectExpr(
-        *("log", "execution_id", "stake_ms"),
-        "struct(worst.subject, worst.tables, worst.s.max_bytes, worst.s.median_bytes, stage.*) "
-        "AS evidence",
     )
 
 
@@ -121,7 +160,7 @@ def failed_broadcasts(decisions: DataFrame, queries: DataFrame) -> DataFrame:
     )
 
 
-def range_joins(decisions: DataFrame, stages: DataFrame, queries: DataFrame) -> DataFrame:
+def range_joins(decisions: DataFrame, stages: DataFrame) -> DataFrame:
     """Broadcasts for joins with a range, in queries whose tasks take long for what they read."""
     ranges = (
         _broadcasts(decisions)
@@ -135,7 +174,7 @@ def range_joins(decisions: DataFrame, stages: DataFrame, queries: DataFrame) -> 
             )
         )
     )
-    found = (
+    return (
         slow(stages)
         .join(ranges, ["log", "execution_id"])
         .groupBy("log", "execution_id")
@@ -147,7 +186,6 @@ def range_joins(decisions: DataFrame, stages: DataFrame, queries: DataFrame) -> 
             ),
         )
     )
-    return often(found, queries)
 
 
 def flipping(queries: DataFrame) -> DataFrame:

@@ -13,6 +13,7 @@ from aqepilot.log import columns, events, stages
 from aqepilot.log.applications import with_application
 from aqepilot.log.events import OURS, SQL
 from aqepilot.log.files import LogFile
+from aqepilot.log.join_nodes import JOIN_NODES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +46,13 @@ def queries(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> Data
     figures = events.aggregated(
         events.read(spark, of, _QUERY)
         .withColumn("joins", events.expr(f"CASE WHEN sparkPlanInfo IS NOT NULL THEN {_JOINS} END"))
+        .withColumn(
+            "join_nodes",
+            events.expr(
+                f"CASE WHEN size(joins) > 0 THEN {JOIN_NODES} WHEN joins IS NOT NULL THEN array() "
+                "END"
+            ),
+        )
         .groupBy("log", functions.col("executionId").alias("execution_id")),
         {
             "root_execution_id": "max(rootExecutionId)",
@@ -54,6 +62,7 @@ def queries(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> Data
             "end_ms": f"max({events.when('ExecutionEnd', 'time', SQL)})",
             "error": "nullif(max(errorMessage), '')",
             "joins": "max(CASE WHEN joins IS NOT NULL THEN struct(place, joins) END).joins",
+            "join_nodes": "max_by(join_nodes, CASE WHEN joins IS NOT NULL THEN place END)",
             "decisions": f"count_if(event = '{OURS}Decision')"
             " + coalesce(max(array_size(claimed)), 0)",
             "dropped_events": "max(droppedEvents)",

@@ -17,13 +17,15 @@ _METRICS = (
     "`Peak Execution Memory`: bigint, `Memory Bytes Spilled`: bigint, `Disk Bytes Spilled`: bigint,"
     " `Input Metrics`: struct<`Bytes Read`: bigint>,"
     " `Output Metrics`: struct<`Bytes Written`: bigint>,"
-    " `Shuffle Read Metrics`: struct<`Remote Bytes Read`: bigint, `Local Bytes Read`: bigint>,"
+    " `Shuffle Read Metrics`: struct<`Remote Bytes Read`: bigint, `Local Bytes Read`: bigint, "
+    "`Total Records Read`: bigint>,"
     " `Shuffle Write Metrics`: struct<`Shuffle Bytes Written`: bigint>"
 )
 _STAGE_INFO = (
     "`Stage Info` struct<`Stage ID`: bigint, `Stage Attempt ID`: bigint, `Stage Name`: string, "
     "`Number of Tasks`: bigint, `Submission Time`: bigint, `Completion Time`: bigint, "
-    "`Failure Reason`: string>"
+    "`Failure Reason`: string, `RDD Info`: array<struct<`Name`: string, `Scope`: string, "
+    "`Number of Partitions`: int>>>"
 )
 _STAGE = {
     "SparkListenerStageSubmitted": f"{_STAGE_INFO}, "
@@ -50,6 +52,17 @@ _SUMS = {
     "memory_spill_bytes": "m.`Memory Bytes Spilled`",
     "disk_spill_bytes": "m.`Disk Bytes Spilled`",
 }
+
+
+# What of a plan made the stage's RDDs: Spark's UI draws their scopes as boxes.
+_OPERATORS = """
+    array_sort(array_distinct(filter(
+      transform(s.`RDD Info`, r -> get_json_object(r.Scope, '$.name')), n -> n IS NOT NULL)))
+"""
+_HAS_SHUFFLED = "exists(s.`RDD Info`, r -> r.Name IN ('ShuffledRowRDD', 'ShuffledRDD'))"
+_PARTITIONS = "array_max(transform(s.`RDD Info`, r -> r.`Number of Partitions`))"
+_RECORDS = "m.`Shuffle Read Metrics`.`Total Records Read`"
+_WROTE = "m.`Output Metrics`.`Bytes Written` > 0"
 
 
 ADDED = ("tasks", "failed_tasks", "killed_tasks", "slot_ms", *_SUMS)
@@ -105,6 +118,12 @@ def figures(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
             "times": f"array_sort(collect_list(CASE WHEN {succeeded} THEN "
             "struct(t.`Launch Time` AS launch, t.`Finish Time` AS finish, "
             "t.`Launch Time` + greatest(1L, m.`Executor Run Time`) AS ran) END))",
+            "operators": f"max({events.when('StageSubmitted', _OPERATORS)})",
+            "rdd_partitions": f"max({events.when('StageSubmitted', _PARTITIONS)})",
+            "has_shuffled": f"max({events.when('StageSubmitted', _HAS_SHUFFLED)})",
+            "shuffle_read_records": f"coalesce(sum({_RECORDS}), 0)",
+            "max_task_records": f"max(CASE WHEN {succeeded} THEN {_RECORDS} END)",
+            "writing_tasks": f"count_if({succeeded} AND {_WROTE})",
             "last_launch": f"max(CASE WHEN {succeeded} THEN t.`Launch Time` END)",
             "last_finish": f"max(CASE WHEN {succeeded} THEN t.`Finish Time` END)",
         },

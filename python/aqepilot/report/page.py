@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aqepilot import catalog, texts
 from aqepilot.__about__ import __version__
 from aqepilot.errors import AqePilotError, Problem
-from aqepilot.log.suggestions import KINDS, sentences
+from aqepilot.log.findings import KINDS
+from aqepilot.log.suggestions import sentences
 from aqepilot.report import pictures
 from aqepilot.report.pictures import FATES, Part
 from aqepilot.report.prices import Prices
