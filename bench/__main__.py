@@ -20,6 +20,7 @@ import tpcds  # noqa: E402
 from aqepilot import texts  # noqa: E402
 from bench import (  # noqa: E402
     experiment_tables,
+    first_query,
     logs,
     machine,
     overhead,
@@ -45,6 +46,7 @@ PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 PARTS = (
     *("ask", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
     *("recipes", "shapes", "fleet", "repeats", "slots", "suggestions", "reported", "overhead"),
+    "first_query",
 )
 
 
@@ -96,6 +98,8 @@ def main() -> None:
         figures["overhead"]["seconds"] = overhead.seconds(
             options.rounds, options.scale, options.queries
         )
+    if "first_query" in options.part:
+        figures["first_query"] = first_query.measure(options.rounds)
     if "experiments" in options.part:
         from bench import experiments, recurring
 
@@ -213,6 +217,9 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
     if "reported" in figures:
         title = f"What is suggested about reported jobs, and {texts.plural(rounds, 'round')} of it"
         lines += _table(title, trying.HEAD, trying.table(figures["reported"]))
+    if "first_query" in figures:
+        for table in first_query.tables(figures["first_query"]):
+            lines += _table(*table)
     for table in overhead.tables(figures.get("overhead", {}), scale):
         lines += _table(*table)
     return "\n".join(lines)

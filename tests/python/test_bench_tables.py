@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import overhead, suggestion_tables, suggestions
+from bench import first_query, overhead, suggestion_tables, suggestions
 from bench.reported import JOBS, trying
 from bench.suggestion_tables import AGAIN, FASTER, PLAIN, SAME, SLOWER, WITH, verdict
 
@@ -76,6 +76,20 @@ def test_reported_jobs_have_findings_that_there_are_and_a_row_each() -> None:
 def test_every_workload_of_suggestions_has_queries_and_counters_of_shapes() -> None:
     assert suggestions.chosen([], []) == list(suggestions.WORKLOADS)
     assert suggestions.chosen(["explode", "balanced"], ["2 rows of each"]) == ["explode"]
+
+
+def test_a_job_of_one_query_is_compared_with_plain_spark_and_first_asks_with_later_ones() -> None:
+    seconds = {"plain": [6.0, 6.0, 8.0], "balanced": [6.3, 6.3, 8.4], "installed": [6.0, 6.0, 8.0]}
+    asked = [[("skew_join", 30_000.0), ("skew_join", 2000.0)], [("skew_join", 10_000.0)]]
+    (jobs, asks) = first_query.tables({"seconds": seconds, "asked": asked})
+    assert [row[:3] for row in jobs[2]] == [
+        ("plain", "6.00", ""),
+        ("balanced", "6.30", "+5.0 %"),
+        ("installed", "6.00", "+0.0 %"),
+    ]
+    assert asks[2] == [("skew_join", "20.0", "12.0", "28.0", "2.0")]
+    for _, head, rows in (jobs, asks):
+        assert {len(row) for row in rows} == {len(head)}
 
 
 def test_lines_of_aqepilot_are_counted_apart(tmp_path: Path) -> None:

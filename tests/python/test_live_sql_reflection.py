@@ -17,6 +17,7 @@ import test_static_methods
 from aqepilot.conf import TOKEN_KEY
 
 TEXT = "python:evil:f"
+NULL = "CAST(NULL AS STRING)"
 TOKEN = "0123456789abcdef" * 2
 JOIN = "SELECT count(*) FROM range(100) a JOIN range(100) b ON a.id = b.id"
 # A setter that a Scala object inherits is one of its class' static methods.
@@ -29,13 +30,12 @@ def calls(folder: Path) -> list[str]:
     """What SQL alone did: arguments of `java_method`."""
     token, python = f"'{TOKEN}'", f"'{sys.executable}'"
     return [
-        f"'{PYTHON}.SessionFunctions', 'allow', {token}, CAST(NULL AS STRING), '{TEXT}', '{folder}', "
-        f"{python}",
+        f"'{PYTHON}.SessionFunctions', 'allow', {token}, {NULL}, '{TEXT}', '{folder}', {python}",
         f"'{PYTHON}.SessionFunctions', 'rest', {token}",
         f"'{PYTHON}.WorkerProcess', 'start', 'x', {python}, 1L",
         "'org.apache.spark.sql.aqepilot.settings.AqePilotConf', 'register'",
         *(f"'{COSTS}', '{setter}', 'x'" for setter in SETTERS),
-        f"'{COSTS}', 'compareAndSet', CAST(NULL AS STRING), 'x'",
+        f"'{COSTS}', 'compareAndSet', {NULL}, 'x'",
     ]
 
 
@@ -108,7 +108,7 @@ def test_what_spark_finds_is_harmless(
     reflecting: list[str],
     unchanged: Callable[[SparkSession], None],
 ) -> None:
-    """Of all classes of the jar, Spark's own look-up finds what is listed, which changes nothing."""
+    """Of all classes of the jar, Spark's own look-up finds what is listed, and that is harmless."""
     spark = new_session()
     spark.sql(f"SET {TOKEN_KEY}={TOKEN}")
     assert spark._jvm is not None
@@ -126,7 +126,7 @@ def test_what_spark_finds_is_harmless(
         values = [
             [f"CAST({value} AS {type})" for value in ("1", "NULL")]
             if type != "STRING"
-            else ["'x'", f"'{TOKEN}'", "CAST(NULL AS STRING)"]
+            else ["'x'", f"'{TOKEN}'", NULL]
             for type in types
         ]
         for function, *given in itertools.product(reflecting, *values):

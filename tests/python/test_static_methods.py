@@ -1,8 +1,8 @@
 """SQL can call nothing of our jars.
 
 Spark's `java_method`, `reflect` and `try_reflect` call any public static method of any class in the
-driver whose parameters take texts, numbers, booleans and nulls, whoever sent the SQL. The build makes
-such methods private. That none grants, loads or changes anything, hidden or not, is tried by
+driver whose parameters take texts, numbers, booleans and nulls, whoever sent the SQL. The build
+makes such methods private. That none grants, loads or changes anything, hidden or not, is tried by
 `StaticMethodsSuite.scala`, which calls all of them.
 """
 
@@ -16,7 +16,7 @@ import pytest
 import class_files
 from aqepilot import jars
 
-# Spark's CallMethodViaReflection takes a parameter of any type that a text, a number or a boolean has.
+# Spark's CallMethodViaReflection takes any type that a text, a number or a boolean has.
 BOXED = "Boolean|Byte|Short|Integer|Long|Float|Double|String"
 ABOVE = "Number|Object|CharSequence|Comparable|constant/Constable|constant/ConstantDesc"
 FROM_SQL = re.compile(rf"\(([ZBSIJFD]|Ljava/lang/({BOXED}|{ABOVE});|Ljava/io/Serializable;)*\).*")

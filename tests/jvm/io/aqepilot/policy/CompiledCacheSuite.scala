@@ -1,5 +1,9 @@
 package io.aqepilot.policy
 
+import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch}
+
+import scala.util.{Success, Try}
+
 import org.apache.spark.sql.types.StringType
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -52,5 +56,38 @@ class CompiledCacheSuite extends AnyFunSuite with SampleFacts {
       cache.getOrElseUpdate(key("a"))(throw new InterruptedException)
     )
     assert(cache.size == 0 && cache.bytes == 0)
+  }
+
+  /** Two threads that want a text; the first one's compilation ends by `ending` when the second one waits. */
+  private def both(ending: => CompiledCache.Outcome): (Try[CompiledCache.Outcome], Seq[String]) = {
+    val cache = new CompiledCache(maxEntries = 3, maxTextBytes = 1000)
+    val compiling = new CountDownLatch(1)
+    val who = new ConcurrentLinkedQueue[String]
+    lazy val second: Thread = new Thread(() => {
+      compiling.await()
+      own = Try(cache.getOrElseUpdate(key("a")) { who.add("second"); outcome })
+    })
+    lazy val first = new Thread(() => {
+      Try(cache.getOrElseUpdate(key("a")) {
+        who.add("first")
+        compiling.countDown()
+        while (second.getState != Thread.State.WAITING) Thread.sleep(1)
+        ending
+      })
+      ()
+    })
+    Seq(second, first).foreach(_.start())
+    Seq(second, first).foreach(_.join())
+    (own, who.toArray(Array.empty[String]).toSeq)
+  }
+
+  @volatile private var own: Try[CompiledCache.Outcome] = _
+
+  test("no text is compiled twice at a time: the second thread waits for the first") {
+    assert(both(outcome) == ((Success(outcome), Seq("first"))))
+  }
+
+  test("who waits for a compilation that is ended compiles the text itself") {
+    assert(both(throw new InterruptedException) == ((Success(outcome), Seq("first", "second"))))
   }
 }

@@ -12,6 +12,7 @@ final class BoundedPolicy(policy: CompiledPolicy, breaker: Breaker) extends Comp
   override def answer: DataType = policy.answer
   override def code: Option[String] = policy.code
   override def references(path: String): Boolean = policy.references(path)
+  override def rehearse(facts: InternalRow): Unit = policy.rehearse(facts)
 
   override def eval(facts: InternalRow): Either[EvaluationFailure, Any] =
     if (!breaker.admits())

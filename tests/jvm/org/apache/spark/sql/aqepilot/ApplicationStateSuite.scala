@@ -7,9 +7,6 @@ import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.logging.log4j.LogManager
-import org.apache.logging.log4j.core.{LogEvent, Logger}
-import org.apache.logging.log4j.core.appender.AbstractAppender
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.SparkSession
@@ -59,19 +56,11 @@ class ApplicationStateSuite extends AnyFunSuite {
   }
 
   /** Lines with what structured logs have beside them. */
-  private def logged(body: => Unit): Seq[(String, Map[String, String])] = {
-    val lines = new ConcurrentLinkedQueue[(String, Map[String, String])]
-    val appender = new AbstractAppender("kept", null, null, true, Array.empty) {
-      override def append(e: LogEvent): Unit =
-        lines.add((e.getMessage.getFormattedMessage, e.getContextData.toMap.asScala.toMap))
+  private def logged(body: => Unit): Seq[(String, Map[String, String])] =
+    LoggedLines.during { lines =>
+      body
+      lines.withContext
     }
-    appender.start()
-    val logger = LogManager.getRootLogger.asInstanceOf[Logger]
-    logger.addAppender(appender)
-    try body
-    finally logger.removeAppender(appender)
-    lines.asScala.toSeq.filter(_._1.contains("aqepilot"))
-  }
 
   private def own(entry: (String, String)) =
     Set("policy", "point", "reason", "job", "run").contains(entry._1)
