@@ -134,6 +134,15 @@ class JoinReorderChainRelation(Protocol):
     filter_count: int | None
 
 
+class JoinReorderChainPruned(Protocol):
+    """One of `pruned`."""
+
+    position: int | None
+    by: tuple[int, ...] | None
+    beside: tuple[int, ...] | None
+    is_large: bool | None
+
+
 class JoinReorderChain(Protocol):
     """The facts `chain` at `join_reorder`."""
 
@@ -148,6 +157,10 @@ class JoinReorderChain(Protocol):
     spark_faults: tuple[str, ...] | None
     """numbers of those faults of the running Spark release that a changed plan of the chain could
     meet: SPARK_FAULT refuses the answers that lead there
+    """
+    pruned: tuple[JoinReorderChainPruned, ...] | None
+    """relations of which Spark may read only some partitions, by what a broadcast holds (dynamic
+    partition pruning)
     """
 
 
@@ -392,6 +405,10 @@ class JoinSelectionJoin(Protocol):
     """numbers of those faults of the running Spark release that a changed plan of the join could
     meet: SPARK_FAULT refuses the answers that lead there
     """
+    is_in_pruning_side: bool | None
+    """whether the join is part of a side that prunes so: Spark plans such a side twice, and prunes
+    only where both plans are alike
+    """
 
 
 class JoinSelectionLeft(Protocol):
@@ -449,6 +466,10 @@ class JoinSelectionLeft(Protocol):
     """whether Spark builds hash tables from a side of this size (canBuildLocalHashMapBySize)"""
     is_much_smaller: bool | None
     """whether it is smaller than the other side by spark.sql.shuffledHashJoinFactor (muchSmaller)
+    """
+    prunes: bool | None
+    """whether Spark's own plan broadcasts this side, and reads only those partitions of the other
+    side's tables for which the broadcast has rows (dynamic partition pruning)
     """
 
 
@@ -595,6 +616,10 @@ class DynamicJoinSelectionJoin(Protocol):
     """numbers of those faults of the running Spark release that a changed plan of the join could
     meet: SPARK_FAULT refuses the answers that lead there
     """
+    is_in_pruning_side: bool | None
+    """whether the join is part of a side that prunes so: Spark plans such a side twice, and prunes
+    only where both plans are alike
+    """
 
 
 class DynamicJoinSelectionSide(Protocol):
@@ -642,6 +667,10 @@ class DynamicJoinSelectionSide(Protocol):
     """whether the join type lets this side be broadcast"""
     can_shuffle_hash: bool | None
     """whether the join's type and keys let a shuffled hash join build from this side"""
+    prunes: bool | None
+    """whether Spark's own plan broadcasts this side, and reads only those partitions of the other
+    side's tables for which the broadcast has rows (dynamic partition pruning)
+    """
 
 
 class DynamicJoinSelectionOther(DynamicJoinSelectionSide, Protocol):
@@ -840,6 +869,12 @@ class CostEvaluationPlan(Protocol):
     estimated_bytes: int | None
     """Spark's estimate of what the shuffles and broadcasts that are not started will carry, bytes;
     null when there are none or one is not known
+    """
+    scans: int | None
+    """tables, files and other leaves that are not read yet"""
+    pruning_filters: int | None
+    """filters on these that prune partitions by what a broadcast of the plan holds (dynamic
+    partition pruning)
     """
 
 
