@@ -245,6 +245,27 @@ def hostility() -> str:
     return "\n\n".join(parts)
 
 
+def faults() -> str:
+    """Spark's faults that decisions are kept from."""
+    rows = []
+    for fault in catalog.spark_faults():
+        releases = ", ".join(
+            f"{r['from']} up to {r['fixed']}, which mends it"
+            if r.get("fixed")
+            else f"{r['from']} on"
+            for r in fault["releases"]
+        )
+        shape = fault["shape_meaning"]
+        if settings := fault.get("settings"):
+            shape += f"; where {' and '.join(map(_code, settings))} are true"
+        refused = "; ".join(
+            f"{_code(point)}: {', '.join(map(_code, decisions))}"
+            for point, decisions in fault["decisions"].items()
+        )
+        rows.append([fault["jira"], fault["title"], releases, shape, refused, fault["source"]])
+    return _table(("Number", "Fault", "Releases", "Shape", "Refused", "Source"), rows)
+
+
 def problems() -> str:
     return _table(("Problem", "Meaning"), _coded(catalog.problems().items()))
 
@@ -431,7 +452,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     for block in (
         *(sparks, reasons, fates, problems, settings, functions),
         *(recipebook, commands, columns, events, differences, permissions),
-        *(hostility, jarmatrix, runs, selectors, forks, units, commonfacts),
+        *(hostility, jarmatrix, runs, selectors, forks, units, commonfacts, faults),
     )
 } | {name: of_log(name) for name in log_columns.FRAMES if name != "decisions"}
 POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}

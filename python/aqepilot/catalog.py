@@ -199,6 +199,12 @@ def reasons() -> dict[str, str]:
     return {entry["code"]: entry["meaning"] for entry in _catalog()["reasons"]}
 
 
+def spark_faults() -> list[dict[str, Any]]:
+    """Returns the faults of Spark releases that decisions are kept from."""
+    found: list[dict[str, Any]] = _catalog()["spark_faults"]
+    return found
+
+
 def problems() -> dict[str, str]:
     """Returns each problem code of `aqepilot_status()` with its meaning."""
     return {entry["code"]: entry["meaning"] for entry in _catalog()["problems"]}

@@ -141,6 +141,10 @@ class JoinReorderChain(Protocol):
     """conditions of the joins, as SQL"""
     cross_products: int | None
     """joins without a condition in Spark's own order"""
+    spark_faults: tuple[str, ...] | None
+    """numbers of those faults of the running Spark release that a changed plan of the chain could
+    meet: SPARK_FAULT refuses the answers that lead there
+    """
 
 
 class JoinReorderCandidate(Protocol):
@@ -380,6 +384,10 @@ class JoinSelectionJoin(Protocol):
     """the user's hint on the right side"""
     is_replan: bool | None
     """whether the query runs already"""
+    spark_faults: tuple[str, ...] | None
+    """numbers of those faults of the running Spark release that a changed plan of the join could
+    meet: SPARK_FAULT refuses the answers that lead there
+    """
 
 
 class JoinSelectionLeft(Protocol):
@@ -536,6 +544,11 @@ class ShufflePartitionsShuffles(Protocol):
     """what the stage that reads them does, sorted: AGGREGATE, EXPAND, GENERATE, JOIN, LIMIT,
     PYTHON, SORT (global), UNION, WINDOW, WRITE
     """
+    spark_faults: tuple[str, ...] | None
+    """numbers of those faults of the running Spark release that a changed plan of a join that Spark
+    may make a shuffled hash join by the size of partitions could meet: SPARK_FAULT refuses the
+    answers that lead there
+    """
 
 
 class ShufflePartitionsFacts(Protocol):
@@ -573,6 +586,10 @@ class DynamicJoinSelectionJoin(Protocol):
     """the user's strategy hint on the left side, in Spark's word"""
     right_hint: str | None
     """the user's strategy hint on the right side"""
+    spark_faults: tuple[str, ...] | None
+    """numbers of those faults of the running Spark release that a changed plan of the join could
+    meet: SPARK_FAULT refuses the answers that lead there
+    """
 
 
 class DynamicJoinSelectionSide(Protocol):

@@ -17,7 +17,8 @@ import io.aqepilot.terms.{
   Fate,
   Problem,
   Reason,
-  RunIdentity
+  RunIdentity,
+  SparkFaults
 }
 
 /** All names that a user may meet, with their meanings, as JSON: `python/aqepilot/catalog.json` is its output,
@@ -48,6 +49,7 @@ object Catalog {
     pairs(root.putArray("run_sources"), "name", RunIdentity.Sources)
     pairs(root.putArray("experiment_units"), "name", Experiment.UnitKinds)
     pairs(root.putArray("control_selectors"), "name", ControlRule.Selectors)
+    root.set[ObjectNode]("spark_faults", mapper.readTree(SparkFaults.text))
     val functions = SqlFunctions.all.map(f => f.name -> f.usage) ++
       Seq(
         AqePilotAnswer.name -> AqePilotAnswer.info.getUsage,

@@ -7,6 +7,9 @@ import org.apache.spark.unsafe.types.UTF8String
 /** A strategy in Spark's hint words, and the side that it builds from, if it does. */
 final case class Selection(strategy: String, buildSide: Option[String]) {
 
+  /** Both, as the table of Spark's faults names decisions. */
+  def words: String = (strategy +: buildSide.toSeq).mkString(" ")
+
   def row: InternalRow = new GenericInternalRow(
     Array[Any](
       UTF8String.fromString(strategy),

@@ -44,6 +44,16 @@ object CommonFacts {
     "whether that condition could throw for some rows, by a division under ANSI, say"
   )
 
+  /** @param what
+    *   a plan of what could meet them
+    */
+  private[aqepilot] def sparkFaults(what: String): StructField = fact(
+    "spark_faults",
+    ArrayType(StringType),
+    s"numbers of those faults of the running Spark release that a changed plan of $what could meet: SPARK_FAULT " +
+      "refuses the answers that lead there"
+  )
+
   /** The sizes of finished shuffles' partitions.
     *
     * @param ofEach

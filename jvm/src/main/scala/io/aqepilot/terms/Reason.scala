@@ -111,6 +111,10 @@ object Reason {
     "a condition could throw at run time on rows on which Spark's own plan does not evaluate it: it stays " +
       "where Spark has it, and as Spark evaluates it"
   )
+  val SparkFault: Reason = Reason(
+    "SPARK_FAULT",
+    "the running Spark release has a fault that a plan as decided could meet, and Spark's own plan would not"
+  )
   val SharedColumns: Reason = Reason(
     "SHARED_COLUMNS",
     "a relation is used twice with the same column ids, which a projection keeps apart: the chain of joins ends " +
@@ -244,6 +248,7 @@ object Reason {
     RunTimeDecision,
     CrossProduct,
     ConditionCanThrow,
+    SparkFault,
     SharedColumns,
     NonDeterministicCte,
     InvalidRewrite,

@@ -92,7 +92,8 @@ object DynamicJoinSelectionPoint extends DecisionPoint with JoinWords {
         fact("has_condition", BooleanType, "whether there is a condition beside the equality keys"),
         CommonFacts.conditionCanThrow,
         fact("left_hint", StringType, "the user's strategy hint on the left side, in Spark's word"),
-        fact("right_hint", StringType, "the user's strategy hint on the right side")
+        fact("right_hint", StringType, "the user's strategy hint on the right side"),
+        CommonFacts.sparkFaults("the join")
       ),
       group("side", "the side that is asked about", sideFields: _*),
       group("other", "the other side; null facts while its shuffle runs", sideFields: _*),

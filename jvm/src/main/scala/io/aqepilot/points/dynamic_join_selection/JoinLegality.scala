@@ -4,7 +4,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import io.aqepilot.joins.FirstMatch
 import io.aqepilot.joins.JoinGuards._
-import io.aqepilot.terms.{FactsRow, Guards, HashTable, Reason, Verdict}
+import io.aqepilot.terms.{FactsRow, Guards, HashTable, Reason, SparkFault, SparkFaults, Verdict}
 
 import DynamicJoinSelectionPoint._
 
@@ -36,6 +36,8 @@ object JoinLegality {
     } else {
       val sparksOwn = facts.string("spark.hint").contains(answer)
       val keeps = FirstMatch.keepsSparks(facts)
+      lazy val fault = SparkFaults
+        .refusal(name, "join.spark_faults", mayRunAs(answer, side) ++ moved(answer, facts), facts)
       answer match {
         case Broadcast if !facts.isTrue("side.can_broadcast")       => notAdmitted("broadcast")
         case NoBroadcastHash if !facts.isTrue("side.can_broadcast") =>
@@ -45,12 +47,37 @@ object JoinLegality {
         case ShuffleMerge if !facts.isTrue("join.keys_are_orderable") =>
           refused(Reason.NotAdmitted, "SHUFFLE_MERGE: the join keys' types cannot be sorted")
         case _ if sparksOwn       => accepted
+        case _ if fault.isDefined => refused(fault.get._1, fault.get._2)
         case _ if keeps.isDefined => refused(Reason.ConditionCanThrow, s"$answer: ${keeps.get}")
         case Broadcast            => broadcastGuard(facts, guards).getOrElse(accepted)
         case ShuffleHash | PreferShuffleHash => hashGuard(facts, guards).getOrElse(accepted)
         case _                               => accepted
       }
     }
+  }
+
+  /** What Spark may make of an answer, in the words of `join_selection`: without a broadcast it chooses itself. */
+  private def mayRunAs(answer: String, side: String): Seq[String] = {
+    val build = Seq(BuildLeft, BuildRight).find(_.equalsIgnoreCase(side)).toSeq
+    answer match {
+      case ShuffleHash | PreferShuffleHash => build.map(b => s"$ShuffleHash $b")
+      case ShuffleMerge                    => Seq(ShuffleMerge)
+      case NoBroadcastHash                 =>
+        ShuffleMerge +: Seq(BuildLeft, BuildRight).map(b => s"$ShuffleHash $b")
+      case other => build.map(b => s"$other $b")
+    }
+  }
+
+  /** Whether the join may be distributed otherwise than by Spark: where none of its sides is small enough to be
+    * broadcast, it is shuffled whatever hash table or sort is said.
+    */
+  private def moved(answer: String, facts: FactsRow): Seq[String] = {
+    val threshold = facts.long("conf.adaptive_auto_broadcast_join_threshold")
+      .orElse(facts.long("conf.auto_broadcast_join_threshold")).getOrElse(Long.MaxValue)
+    val mayBroadcast =
+      Seq("side", "other").exists(s => facts.long(s"$s.size_in_bytes").forall(_ <= threshold))
+    val isShuffled = Seq(ShuffleHash, PreferShuffleHash, ShuffleMerge).contains(answer)
+    if (isShuffled && !mayBroadcast) Nil else Seq(SparkFault.OtherDistribution)
   }
 
   private def userHint(facts: FactsRow): Option[String] = {

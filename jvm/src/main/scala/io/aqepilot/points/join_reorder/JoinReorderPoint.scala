@@ -3,7 +3,17 @@ package io.aqepilot.points.join_reorder
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
 
-import io.aqepilot.terms.{CommonFacts, DecisionPoint, FactsRow, Guards, Need, Reason, Verdict}
+import io.aqepilot.terms.{
+  CommonFacts,
+  DecisionPoint,
+  FactsRow,
+  Guards,
+  Need,
+  Reason,
+  SparkFault,
+  SparkFaults,
+  Verdict
+}
 import io.aqepilot.terms.CommonFacts.{fact, group}
 
 /** In which order the relations of a chain of inner joins are joined.
@@ -60,7 +70,8 @@ object JoinReorderPoint extends DecisionPoint {
           "cross_products",
           IntegerType,
           "joins without a condition in Spark's own order"
-        )
+        ),
+        CommonFacts.sparkFaults("the chain")
       ),
       group(
         "candidate",
@@ -106,6 +117,7 @@ object JoinReorderPoint extends DecisionPoint {
     val refusal = answer match {
       case order: ArrayData =>
         OrderLegality.refusal(order, facts.long("chain.num_relations").getOrElse(0L).toInt)
+          .orElse(ofFault(order, facts))
       case score: Double if !isScore(score) =>
         Some((Reason.OutOfRange, s"a score of $score: it must be a finite number"))
       case _ => None
@@ -114,6 +126,10 @@ object JoinReorderPoint extends DecisionPoint {
       Verdict(None, reason, Some(detail))
     }
   }
+
+  private def ofFault(order: ArrayData, facts: FactsRow): Option[(Reason, String)] =
+    if (order.toIntArray().toSeq == (0 until order.numElements())) None
+    else SparkFaults.refusal(name, "chain.spark_faults", Seq(SparkFault.Any), facts)
 
   override val needs: Seq[Need] = Seq(
     Need("org.apache.spark.sql.SparkSessionExtensions", Some("injectPreCBORule")),

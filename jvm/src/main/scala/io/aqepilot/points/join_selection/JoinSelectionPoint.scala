@@ -151,7 +151,8 @@ object JoinSelectionPoint extends DecisionPoint with JoinWords {
         ),
         fact("left_hint", StringType, "the user's hint on the left side"),
         fact("right_hint", StringType, "the user's hint on the right side"),
-        fact("is_replan", BooleanType, "whether the query runs already")
+        fact("is_replan", BooleanType, "whether the query runs already"),
+        CommonFacts.sparkFaults("the join")
       ),
       group("left", "the join's left side", sideFields: _*),
       group("right", "the join's right side", sideFields: _*),

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.unsafe.types.UTF8String
 
 import io.aqepilot.joins.{FirstMatch, JoinGuards, Selection}
-import io.aqepilot.terms.{FactsRow, Guards, HashTable, Reason, Verdict}
+import io.aqepilot.terms.{FactsRow, Guards, HashTable, Reason, SparkFault, SparkFaults, Verdict}
 
 import JoinSelectionPoint._
 
@@ -144,11 +144,23 @@ object SelectionLegality {
       facts: FactsRow,
       guards: Guards
   ): Either[Refused, Unit] =
-    FirstMatch
-      .keepsSparks(facts)
-      .map(why => (Reason.ConditionCanThrow, s"${selection.strategy}: $why"))
+    SparkFaults
+      .refusal(JoinSelectionPoint.name, "join.spark_faults", known(selection, facts), facts)
+      .orElse(
+        FirstMatch
+          .keepsSparks(facts)
+          .map(why => (Reason.ConditionCanThrow, s"${selection.strategy}: $why"))
+      )
       .toLeft(())
       .flatMap(_ => guard(selection, facts, guards))
+
+  /** In the words of the table of Spark's faults. */
+  private def known(selection: Selection, facts: FactsRow): Seq[String] = {
+    val shuffled = Seq(ShuffleHash, ShuffleMerge)
+    val moves = shuffled.contains(selection.strategy) !=
+      facts.string("spark.strategy").exists(shuffled.contains)
+    selection.words +: (if (moves) Seq(SparkFault.OtherDistribution) else Nil)
+  }
 
   private def guard(
       selection: Selection,

@@ -2,7 +2,17 @@ package io.aqepilot.points.shuffle_partitions
 
 import org.apache.spark.sql.types._
 
-import io.aqepilot.terms.{CommonFacts, DecisionPoint, FactsRow, Guards, Need, Reason, Verdict}
+import io.aqepilot.terms.{
+  CommonFacts,
+  DecisionPoint,
+  FactsRow,
+  Guards,
+  Need,
+  Reason,
+  SparkFault,
+  SparkFaults,
+  Verdict
+}
 import io.aqepilot.terms.CommonFacts.{fact, group}
 
 /** How many partitions new shuffles get, asked per group of shuffles that must have as many.
@@ -71,6 +81,9 @@ object ShufflePartitionsPoint extends DecisionPoint {
           ArrayType(StringType),
           "what the stage that reads them does, sorted: AGGREGATE, EXPAND, GENERATE, JOIN, LIMIT, PYTHON, " +
             "SORT (global), UNION, WINDOW, WRITE"
+        ),
+        CommonFacts.sparkFaults(
+          "a join that Spark may make a shuffled hash join by the size of partitions"
         )
       )
     )
@@ -90,7 +103,12 @@ object ShufflePartitionsPoint extends DecisionPoint {
         Reason.GuardPartitions,
         Some(s"$number partitions, the guard allows ${guards.maxPartitions}")
       )
-    else Verdict(Some(answer), Reason.Applied)
+    else
+      SparkFaults
+        .refusal(name, "shuffles.spark_faults", Seq(SparkFault.Any), facts)
+        .fold(Verdict(Some(answer), Reason.Applied)) { case (reason, detail) =>
+          Verdict(None, reason, Some(detail))
+        }
   }
 
   override val movesRows: Boolean = true

@@ -52,7 +52,10 @@ final class JoinFacts(
       condition.isDefined,
       condition.exists(CanThrow(_)),
       JoinState.word(state.userHint.leftHint).map(QueryFacts.string).orNull,
-      JoinState.word(state.userHint.rightHint).map(QueryFacts.string).orNull
+      JoinState.word(state.userHint.rightHint).map(QueryFacts.string).orNull,
+      QueryFacts.strings(
+        FaultShapes.met(JoinShape(joinType, rightKeys, condition, Seq(left.plan, right.plan)))
+      )
     )
   )
 

@@ -2,9 +2,18 @@ package org.apache.spark.sql.aqepilot.points.join_reorder
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
-import org.apache.spark.sql.aqepilot.plans.{Beneath, Estimates, JoinChain, JoinSide, Tables}
+import org.apache.spark.sql.aqepilot.plans.{
+  Beneath,
+  Estimates,
+  FaultShapes,
+  JoinChain,
+  JoinShape,
+  JoinSide,
+  Tables
+}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow}
+import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.internal.SQLConf
@@ -51,7 +60,8 @@ final class ChainFacts(
     () => chain.relations.size,
     () => new GenericArrayData(relations.map(_.copy()).toArray[Any]),
     () => QueryFacts.strings(chain.conditions.map(_.sql)),
-    () => chain.sparkCrossProducts
+    () => chain.sparkCrossProducts,
+    () => QueryFacts.strings(FaultShapes.met(JoinShape(Inner, Nil, None, chain.relations)))
   )
 
   private def distinctCount(plan: LogicalPlan, conditions: Seq[Expression]): Option[BigInt] =

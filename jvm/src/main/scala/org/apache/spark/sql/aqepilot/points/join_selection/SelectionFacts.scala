@@ -7,7 +7,9 @@ import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
 import org.apache.spark.sql.aqepilot.doors.Sessions
 import org.apache.spark.sql.aqepilot.plans.{
   CanThrow,
+  FaultShapes,
   JoinFacts,
+  JoinShape,
   JoinState,
   JoinStrategy,
   PlannedSide
@@ -115,7 +117,11 @@ final class SelectionFacts(
     () => isNullAware,
     () => JoinState.word(state.userHint.leftHint).map(QueryFacts.string).orNull,
     () => JoinState.word(state.userHint.rightHint).map(QueryFacts.string).orNull,
-    () => isReplan
+    () => isReplan,
+    () =>
+      QueryFacts.strings(
+        FaultShapes.met(JoinShape(join.joinType, rightKeys, besideKeys, join.children))
+      )
   )
 
   private def sparkRow = LazyRow(

@@ -2,9 +2,17 @@ package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
-import org.apache.spark.sql.aqepilot.plans.{JoinSide, ShuffleGroup, ShuffleGroups, Tables}
+import org.apache.spark.sql.aqepilot.plans.{
+  FaultShapes,
+  JoinShape,
+  JoinSide,
+  ShuffleGroup,
+  ShuffleGroups,
+  Tables
+}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GenericInternalRow}
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
 import org.apache.spark.sql.execution.{
   BaseLimitExec,
@@ -19,7 +27,7 @@ import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.command.DataWritingCommandExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange.{Exchange, ShuffleExchangeExec}
-import org.apache.spark.sql.execution.joins.BaseJoinExec
+import org.apache.spark.sql.execution.joins.{BaseJoinExec, ShuffledJoin}
 import org.apache.spark.sql.execution.python.EvalPythonExec
 import org.apache.spark.sql.execution.window.WindowExecBase
 import org.apache.spark.sql.internal.SQLConf
@@ -36,7 +44,8 @@ final case class ShuffleGroupFacts(
     inputBytes: Option[BigInt],
     knownBytes: Option[BigInt],
     tables: Seq[String],
-    feeds: Seq[String]
+    feeds: Seq[String],
+    sparkFaults: Seq[String]
 ) {
 
   def row(sc: SparkContext, conf: SQLConf, executionId: Option[Long]): LazyRow = {
@@ -60,7 +69,8 @@ final case class ShuffleGroupFacts(
             long(inputBytes),
             long(knownBytes),
             QueryFacts.strings(tables),
-            QueryFacts.strings(feeds)
+            QueryFacts.strings(feeds),
+            QueryFacts.strings(sparkFaults)
           )
         )
     )
@@ -91,8 +101,29 @@ object ShuffleGroupFacts {
       ofAll(p => estimated(inputBytes(p))).map(_.sum),
       if (measured.isEmpty) None else Some(measured.sum),
       known.flatMap(Tables.of).distinct,
-      feeds(group.readers.head).distinct.sorted
+      feeds(group.readers.head).distinct.sorted,
+      sparkFaults(group, conf)
     )
+  }
+
+  /** Spark's own run-time rule makes a shuffled hash join where all partitions of a shuffle are small, which their
+    * number decides.
+    */
+  private def sparkFaults(group: ShuffleGroup, conf: SQLConf): Seq[String] =
+    if (conf.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD) <= 0) Nil
+    else
+      joined(group.readers.head)
+        .flatMap(_.logicalLink).distinct
+        .collect { case j: Join => j }
+        .collect { case ExtractEquiJoinKeys(of, _, keys, beside, _, left, right, _) =>
+          JoinShape(of, keys, beside, Seq(left, right))
+        }
+        .flatMap(FaultShapes.met(_)).distinct
+
+  private def joined(plan: SparkPlan): Seq[ShuffledJoin] = plan match {
+    case _: Exchange     => Nil
+    case j: ShuffledJoin => j +: j.children.flatMap(joined)
+    case p               => p.children.flatMap(joined)
   }
 
   def tables(group: ShuffleGroup): String =
