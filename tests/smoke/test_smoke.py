@@ -20,6 +20,8 @@ JOB = """
 import json, sys
 from pyspark.sql import SparkSession
 
+BUILD_LEFT = "named_struct('strategy', 'SHUFFLE_HASH', 'build_side', 'LEFT')"
+
 every, tests, tries_all = json.loads(sys.argv[1])
 sys.path.append(tests)
 import shared_relations
@@ -52,6 +54,11 @@ def runs_of_every(folder):
     third = run("INNER", "JOIN third_side t ON l.k = t.k")
     return [run("INNER"), run("LEFT"), third, written(folder)]
 
+def left_built():
+    on = "l.k = r.k AND v < w"
+    rows = spark.sql(f"SELECT v, w FROM left_side l LEFT JOIN right_side r ON {on}").collect()
+    return sorted(tuple(row) for row in rows if row.w is not None), len(rows)
+
 spark = SparkSession.builder.getOrCreate()
 spark.range(0, 5000, 1, 4).selectExpr("id % 1000 AS k", "id AS v").write.parquet("left")
 spark.range(1000).selectExpr("id AS k", "id * 2 AS w").write.parquet("right")
@@ -70,6 +77,10 @@ spark.conf.set("spark.aqepilot.policy.function.dynamic_join_selection", "python:
 spark.conf.set("spark.aqepilot.policies", "function")
 found["by function"] = run("INNER")
 found["decisions of function"] = [d for d in decided() if d["policy"] == "function"]
+spark.conf.set("spark.aqepilot.policy.built.join_selection", BUILD_LEFT)
+spark.conf.set("spark.aqepilot.policies", "built")
+found["left built"] = left_built()
+found["decisions of built"] = [d for d in decided() if d["policy"] == "built"]
 relations = spark.newSession()
 relations.conf.set("spark.sql.shuffle.partitions", "1")
 relations.conf.set("spark.sql.codegen.wholeStage", "false")
@@ -78,7 +89,8 @@ spark.stop()
 
 spark = SparkSession.builder.config("spark.sql.extensions", "").getOrCreate()
 views()
-plain = {"runs": [run("INNER"), run("LEFT")], "every": runs_of_every("written by plain Spark")}
+plain = {"left built": left_built()}
+plain |= {"runs": [run("INNER"), run("LEFT")], "every": runs_of_every("written by plain Spark")}
 try:
     spark.sql("SELECT * FROM aqepilot_status()")
 except Exception as error:
@@ -239,3 +251,15 @@ def test_a_python_function_decides(runs: tuple[dict, dict]) -> None:
     assert "ShuffledHashJoin" in decided["by function"]["plan"]
     reasons = {(d["answer"], d["reason"]) for d in decided["decisions of function"]}
     assert reasons == {("SHUFFLE_HASH", "APPLIED")}
+
+
+def test_a_fault_of_the_release_is_not_met(runs: tuple[dict, dict]) -> None:
+    plain, decided = runs
+    assert decided["left built"] == plain["left built"]
+    has_fault = decided["version"] in ("3.5.0", "3.5.1", "3.5.2")
+    reason = "SPARK_FAULT" if has_fault else "APPLIED"
+    assert {d["reason"] for d in decided["decisions of built"]} == {reason}
+    for decision in decided["decisions of built"]:
+        if has_fault:
+            assert "SPARK-46037" in decision["detail"]
+            assert "3.5.3" in decision["detail"]
