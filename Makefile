@@ -11,12 +11,14 @@ TABLE   := python/aqepilot/spark_versions.csv
 NEWEST  := $(shell awk -F, 'NR>1 && $$5!="jvm" {print $$3}' $(TABLE))
 FULL    := $(shell awk -F, '$$5=="full" {print $$3}' $(TABLE))
 SMOKE   := $(shell awk -F, 'NR>1 {n=split($$4,p,";"); for(i=1;i<=n;i++) print p[i]; if($$5=="smoke") print $$3}' $(TABLE))
+# The oldest patch of each minor: a fuzz runs there, too.
+OLDEST  := $(shell awk -F, 'NR>1 && $$5!="jvm" {print $$1 ".0"}' $(TABLE))
 ROW      = $(shell awk -F, '$(1) {print $$1 "_" $$2}' $(TABLE))
 JVM_ROWS := $(call ROW,$$5=="full" || $$5=="jvm")
 # The others differ from these in Spark's and Scala's versions only one by one: their suites run in test-all.
 FULL_ROWS := $(call ROW,$$5=="full")
 # What SPARK=4.3, SPARK=4.3.0 or an oldest patch stands for.
-PATCH   := $(or $(filter $(SPARK),$(NEWEST) $(SMOKE)),$(shell awk -F, '$$1=="$(SPARK)" && $$5!="jvm" {print $$3}' $(TABLE)))
+PATCH   := $(or $(filter $(SPARK),$(NEWEST) $(SMOKE) $(OLDEST)),$(shell awk -F, '$$1=="$(SPARK)" && $$5!="jvm" {print $$3}' $(TABLE)))
 MINOR   := $(shell echo $(PATCH) | cut -d. -f1-2)
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' python/aqepilot/__about__.py)
 
@@ -126,7 +128,7 @@ catalog: python/aqepilot/jars/aqepilot-spark-$(call ROW,$$3=="$(lastword $(FULL)
 	cp target/catalog.json python/aqepilot/catalog.json
 	PYTHONPATH=python $(TOOLS)/python tools/points.py
 
-$(if $(PATCH),,$(error SPARK=$(SPARK) is not in $(TABLE): use one of $(sort $(NEWEST) $(SMOKE))))
+$(if $(PATCH),,$(error SPARK=$(SPARK) is not in $(TABLE): use one of $(sort $(NEWEST) $(SMOKE) $(OLDEST))))
 ONE_SPARK := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $$5!="jvm")-$(VERSION).jar .envs/spark-$(PATCH)/.ready
 
 ##@ Every day
@@ -196,10 +198,10 @@ test-python-%: .envs/spark-%/.installed .envs/spark-%/spark-classes.jsa
 	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/python aqepilot)
 
 ##@ Long runs, each a proof of one promise
-fuzz: .envs/spark-$(PATCH)/.installed ## random queries and decisions against plain Spark; N=10000 examples, SEED=1 to repeat
+fuzz: .envs/spark-$(PATCH)/.installed ## random queries and decisions against plain Spark; N=10000 examples, SEED=1 to repeat, SPARK=3.5.0 for an oldest patch
 	$(call with_spark,$(PATCH)) TEST_ALL=1 FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) python $(PYTEST) -o faulthandler_timeout=0 tests/python/test_live_fuzz.py
 
-mutants: .envs/tools/.ready $(FULL:%=.envs/spark-%/.ready) ## faults planted in a copy of the sources, and the examples that the fuzz takes to find them; ARGS="name --spark 3.5"
+mutants: .envs/tools/.ready $(FULL:%=.envs/spark-%/.ready) .envs/spark-$(PATCH)/.ready ## faults planted in a copy of the sources, and the examples that the fuzz takes to find them; ARGS="name --spark 3.5"
 	$(TOOLS)/python tools/mutants.py $(ARGS)
 
 smoke: $(SMOKE:%=smoke-%) ## a policy under spark-submit on the other minors and the oldest patches

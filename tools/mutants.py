@@ -159,13 +159,22 @@ def fuzzed(spark: Spark, examples: int, seed: int, log: Path) -> str:
 def sparks(names: list[str]) -> list[Spark]:
     lines = (ROOT / "python" / "aqepilot" / "spark_versions.csv").read_text().splitlines()
     rows = [line.split(",") for line in lines[1:]]
-    return [Spark(row[0], row[1], row[2]) for row in rows if row[4] == "full" and row[0] in names]
+    found = [Spark(row[0], row[1], row[2]) for row in rows if row[4] == "full" and row[0] in names]
+    patches = [Spark(row[0], row[1], name) for name in names for row in rows if _has(row, name)]
+    return [*found, *patches]
+
+
+def _has(row: list[str], patch: str) -> bool:
+    """Whether a row's jar is that of a patch such as 3.5.0."""
+    return row[4] != "jvm" and patch.startswith(f"{row[0]}.")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", help="mutants, by the names of their files; else all")
-    parser.add_argument("--spark", action="append", help="3.5 or 4.3; else both")
+    parser.add_argument(
+        "--spark", action="append", help="3.5, 4.3 or a patch; else what each is for"
+    )
     parser.add_argument("--examples", type=int, default=2000, help="at most; default 2000")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
@@ -181,10 +190,10 @@ def main() -> int:
         copied()
         for file, text in texts[mutant.name].items():
             (COPY / file).write_text(text)
-        for spark in sparks(args.spark or ["3.5", "4.3"]):
-            if spark.minor not in mutant.sparks:
+        for spark in sparks(args.spark or mutant.sparks):
+            if not {spark.minor, spark.patch} & {*mutant.sparks}:
                 continue
-            log = f"{mutant.name}-{spark.minor}"
+            log = f"{mutant.name}-{spark.patch}"
             built(spark, logs / f"{log}.build.log")
             outcome = fuzzed(spark, args.examples, args.seed, logs / f"{log}.fuzz.log")
             survived = outcome.startswith("survived")

@@ -34,6 +34,7 @@ EQUALITIES = [
     "a.k = b.k AND a.n = b.n",
     "coalesce(a.k, 3) = b.k",
     "a.k + 1 = b.k",
+    "a.n % 5 = b.n % 5",
     "py(a.k) = b.k",
 ]
 if IS_SPARK_4:

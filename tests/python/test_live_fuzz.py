@@ -117,9 +117,11 @@ def test_any_decisions_leave_the_rows_of_any_query(
     # Else the examples say nothing.
     assert sum(tally.rejected.values()) <= max(2, tally.queries / 20)
     for point, floor in FLOORS.items():
+        if point not in fuzz_policies.POINTS:
+            continue
         # A short run has twenty queries, and which of them plain Spark fails depends on the time
         # that its stages take: shares of so few vary by half.
         least = floor * tally.examples if tally.examples > SHORT else 1
         assert tally.applied(point) >= least, point
         assert tally.adopted(point) > 0 or tally.examples <= SHORT, point
-    assert any(tally.adopted(point) for point in FLOORS)
+    assert any(tally.adopted(point) for point in fuzz_policies.POINTS)
