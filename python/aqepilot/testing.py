@@ -231,6 +231,7 @@ _WORDS = {
     "tables": ("sales", "items", "stores", "returns"),
     "write_format": ("parquet", "orc"),
     "spark_version": ("3.5.9", "4.0.5", "4.3.0"),
+    "spark_faults": ("SPARK-46037", "SPARK-52873"),
 }
 
 
