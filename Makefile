@@ -58,7 +58,7 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel dist maven maven-release installs packages versioned-site lint-files install test test-all test-classes quick-starts test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix vendor-forks hostile demo bench browser lint lint-python lint-scala format docs site catalog clean
+.PHONY: help check env jars wheel dist maven maven-release installs packages platforms versioned-site lint-files install test test-all test-classes quick-starts test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix vendor-forks hostile demo bench browser lint lint-python lint-scala format docs site catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -288,6 +288,9 @@ dist/maven: target/jars.stamp | .envs/tools/.ready
 
 maven-release: .envs/tools/.ready ## uploads target/sona-staging, signed before, and publishes it: the workflow `release` does
 	$(SBT) sonaRelease
+
+platforms: $(ONE_SPARK) ## a job that Airflow itself runs, in an environment of its own
+	PYTHONPATH=tests $(TOOLS)/python -m platforms --spark .envs/spark-$(PATCH) $(ARGS)
 
 installs: $(WHEEL) ## the wheel on each Python at hand: with pyspark, with pyspark-client alone, with neither
 	PYTHONPATH=python:tests $(TOOLS)/python -m artefacts installs $(ARGS)

@@ -105,6 +105,18 @@ def the_tag_is_this_version() -> str | None:
     return None
 
 
+def changelog_and_citation_have_this_version() -> None:
+    said = subprocess.run(
+        [sys.executable, "tools/release_notes.py", __version__],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert said.returncode == 0, said.stderr
+    cited = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited == [__version__], cited
+
+
 def the_sdist_builds_the_same_wheel() -> None:
     with tempfile.TemporaryDirectory() as folder, tarfile.open(SDIST) as archive:
         archive.extractall(folder, filter="data")
@@ -165,6 +177,7 @@ CHECKS: dict[str, Callable[[], str | None]] = {
     for check in (
         *(every_jar_is_in_the_wheel, the_jars_have_this_version_and_the_licence),
         *(no_link_of_the_readme_is_relative, each_python_that_is_promised_is_named),
+        *(changelog_and_citation_have_this_version,),
         *(the_tag_is_this_version, the_sdist_builds_the_same_wheel, a_second_build_is_equal),
         *(the_sdist_holds_what_the_jars_are_built_of, the_checksums_are_these_files),
         *(the_parts_list_is_of_these_bytes,),

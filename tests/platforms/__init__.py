@@ -1,0 +1,1 @@
+"""Platforms that run Spark jobs, themselves in environments of their own: `make platforms`."""
