@@ -137,9 +137,17 @@ STAGES = [
 WITHOUT_POLICY = {"coalesce", "one_group", "not_in", "no_keys"}
 
 
+# Recipes leave alone what a session has switched off.
+NOTHING_OFF = {
+    "coalesce_partitions_enabled": True,
+    "skew_join_enabled": True,
+    "optimize_skews_in_rebalance_partitions_enabled": True,
+}
+
+
 def facts(kind: str, **groups: Any) -> str:
     """Facts of a query of the kind."""
-    return made_logs.facts(query={"fingerprint": fingerprint(kind)}, **groups)
+    return made_logs.facts(query={"fingerprint": fingerprint(kind)}, conf=NOTHING_OFF, **groups)
 
 
 def decisions(**planted: Any) -> list[dict[str, Any]]:
@@ -153,7 +161,6 @@ def decisions(**planted: Any) -> list[dict[str, Any]]:
     makes_rows = facts(
         "expanding",
         stage={"has_generate": of["generates"], "is_write": False}, cluster=CLUSTER,
-        conf={"coalesce_partitions_enabled": True},
         shuffle={"row_count": 100_000, "shuffle_bytes": MB, "max_bytes": 9000,
                  "num_partitions": 200, "non_empty_ratio": 1.0},
         spark={"num_partitions": 1},
