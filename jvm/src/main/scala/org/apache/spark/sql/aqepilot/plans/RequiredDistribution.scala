@@ -69,6 +69,8 @@ object RequiredDistribution extends Rule[SparkPlan] {
     current.fold(ValidateRequirements.validate(plan))(ValidateRequirements.validate(plan, _)) &&
       UsersRepartitions.areKept(before, plan)
 
-  /** Spark's rule that adds the shuffles and sorts that operators need, the user's distribution included. */
+  /** Spark's rule that adds the shuffles and sorts that operators need, the user's distribution included: for plans
+    * that are compared and dropped. What it has been through it may change, see [[PathAbove]].
+    */
   def ensureRequirements: EnsureRequirements = EnsureRequirements(current.isDefined, current)
 }
