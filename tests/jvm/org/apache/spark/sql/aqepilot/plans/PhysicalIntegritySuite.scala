@@ -2,7 +2,12 @@ package org.apache.spark.sql.aqepilot.plans
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Ascending, Attribute, AttributeReference, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.{
+  Ascending,
+  Attribute,
+  AttributeReference,
+  SortOrder
+}
 import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.physical.{
   ClusteredDistribution,
@@ -11,7 +16,14 @@ import org.apache.spark.sql.catalyst.plans.physical.{
   Partitioning,
   UnknownPartitioning
 }
-import org.apache.spark.sql.execution.{FilterExec, LeafExecNode, ProjectExec, SortExec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.{
+  FilterExec,
+  LeafExecNode,
+  ProjectExec,
+  SortExec,
+  SparkPlan,
+  UnaryExecNode
+}
 import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_NUM, ShuffleExchangeExec}
 import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 import org.apache.spark.sql.types.LongType
@@ -66,7 +78,11 @@ class PhysicalIntegritySuite extends AnyFunSuite {
   private val beside = join(sorted(left), sorted(right))
   private val shuffles = Rewritten(joins = Seq(beside), addsShuffles = true)
 
-  private def fault(after: SparkPlan, rewritten: Rewritten = Rewritten(), before: SparkPlan = beside) =
+  private def fault(
+      after: SparkPlan,
+      rewritten: Rewritten = Rewritten(),
+      before: SparkPlan = beside
+  ) =
     PhysicalIntegrity.fault(before, after, rewritten)
 
   test("a plan as it came, and one of new nodes that are equal to the old") {

@@ -110,9 +110,9 @@ object PathAbove {
 
   /** Whether Spark itself has partitioned the rows so. */
   private def isSparks(partitioning: Partitioning): Boolean = partitioning match {
-    case _: HashPartitioning | _: RangePartitioning | _: RoundRobinPartitioning     => true
-    case _: UnknownPartitioning | _: BroadcastPartitioning | SinglePartition => true
-    case c: PartitioningCollection                                                 =>
+    case _: HashPartitioning | _: RangePartitioning | _: RoundRobinPartitioning => true
+    case _: UnknownPartitioning | _: BroadcastPartitioning | SinglePartition    => true
+    case c: PartitioningCollection                                              =>
       c.partitionings.forall {
         case p: Partitioning => isSparks(p)
         case _               => false

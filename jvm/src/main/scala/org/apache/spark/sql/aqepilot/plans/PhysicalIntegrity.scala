@@ -144,7 +144,7 @@ final private class PhysicalIntegrity(rewritten: Rewritten) {
   }
 
   private def mayCome(plan: SparkPlan, isNear: Boolean): Boolean = plan match {
-    case s: SortExec => !s.global && (rewritten.addsShuffles || rewritten.joins.nonEmpty)
+    case s: SortExec            => !s.global && (rewritten.addsShuffles || rewritten.joins.nonEmpty)
     case e: ShuffleExchangeExec =>
       rewritten.addsShuffles && isNear &&
       (e.shuffleOrigin == ENSURE_REQUIREMENTS || UsersRepartitions.isPutBack(e))
@@ -169,8 +169,8 @@ final private class PhysicalIntegrity(rewritten: Rewritten) {
   /** How a decided shuffle is read, and the projection that keeps local reads away from it. */
   private def isRead(plan: SparkPlan): Boolean = plan match {
     case AQEShuffleReadExec(s: ShuffleQueryStageExec, _) => rewritten.reads.contains(s.id)
-    case ProjectExec(columns, read: AQEShuffleReadExec) => columns == read.output && isRead(read)
-    case _                                              => false
+    case ProjectExec(columns, read: AQEShuffleReadExec)  => columns == read.output && isRead(read)
+    case _                                               => false
   }
 
   /** Whether its children give an operator what it needs. */

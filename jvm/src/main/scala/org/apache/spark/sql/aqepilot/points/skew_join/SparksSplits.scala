@@ -47,7 +47,7 @@ private object SparksSplits {
       case Some(less) =>
         val sorted = PathAbove.of(less, bare).fold(less)(_.under(RemoveRedundantSorts(_)))
         withoutNeedless(before, sorted, bare)
-      case None       => plan
+      case None => plan
     }
 
   /** Whether Spark's own rule, run alone on the plan without any splits, makes of it what came in. If not, another
