@@ -13,8 +13,7 @@ import org.apache.spark.sql.catalyst.plans.physical.{
   ClusteredDistribution,
   Distribution,
   HashPartitioning,
-  Partitioning,
-  UnknownPartitioning
+  Partitioning
 }
 import org.apache.spark.sql.execution.{
   FilterExec,
@@ -149,9 +148,9 @@ class PhysicalIntegritySuite extends AnyFunSuite {
     assert(fault(Groups(a.key, beside), shuffles, sparks).isEmpty)
     assert(fault(Groups(a.key, beside), Rewritten(), sparks).nonEmpty)
 
-    val unknown = new Source(a.key, UnknownPartitioning(4))
-    val needed = over(ShuffleExchangeExec(HashPartitioning(Seq(a.key), 9), unknown))
-    assert(fault(Groups(a.key, unknown), shuffles, needed).exists(_.contains("lacks")))
+    val elsewhere = key
+    val needed = Groups(elsewhere, ShuffleExchangeExec(HashPartitioning(Seq(elsewhere), 9), beside))
+    assert(fault(Groups(elsewhere, beside), shuffles, needed).exists(_.contains("lacks")))
 
     val authors = ShuffleExchangeExec(HashPartitioning(Seq(a.key), 9), beside, REPARTITION_BY_NUM)
     authors.setLogicalLink(org.apache.spark.sql.catalyst.plans.logical.LocalRelation(a.key))
