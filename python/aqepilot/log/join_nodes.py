@@ -6,10 +6,11 @@ them: so the pieces between names and metrics open and close nodes, as brackets 
 
 from __future__ import annotations
 
-# Quotes within a value are escaped, so these are found nowhere else.
-_PIECES = """split(sparkPlanInfo, '(?="nodeName":")|(?="metrics":\\\\[)')"""
-_NAME = """regexp_extract(piece, '^"nodeName":"((?:[^"\\\\\\\\]|\\\\\\\\.)*)"', 1)"""
-_TEXT = """regexp_extract(piece, '"simpleString":"((?:[^"\\\\\\\\]|\\\\\\\\.)*)"', 1)"""
+# Quotes within a value are escaped, so these are found nowhere else. No text here has a backslash, which
+# `spark.sql.parser.escapedStringLiterals` would read otherwise.
+_PIECES = """split(sparkPlanInfo, '(?="nodeName":")|(?="metrics":)')"""
+_NAME = """regexp_extract(piece, '^"nodeName":"([^"]*)', 1)"""
+_TEXT = """split_part(split_part(piece, '"simpleString":"', 2), '","children":', 1)"""
 _JOIN = "^(?:[A-Za-z0-9_]+Join|CartesianProduct)"
 _WITHOUT_KEYS = "BroadcastNestedLoopJoin|CartesianProduct"
 _TYPES = "Inner|Cross|LeftOuter|RightOuter|FullOuter|LeftSemi|LeftAnti|ExistenceJoin"
@@ -37,7 +38,7 @@ JOIN_NODES = f"""
   transform({_WALK}, j -> named_struct(
     'operator', regexp_extract(j.name, '{_JOIN}', 0),
     'scope', coalesce(nullif(j.codegen, ''), j.name),
-    'type', nullif(regexp_extract(j.text, '\\\\b({_TYPES})\\\\b', 1), ''),
+    'type', nullif(regexp_extract(j.text, '(?:^|[^A-Za-z])({_TYPES})(?:[^A-Za-z]|$)', 1), ''),
     'is_null_aware', j.name = 'BroadcastNestedLoopJoin' AND j.text RLIKE 'LeftAnti, .*isnull',
     'condition', IF(j.name RLIKE '{_WITHOUT_KEYS}',
       left(nullif(regexp_extract(j.text, '(?:(?:{_TYPES}),|^CartesianProduct) (.*)$', 1), ''),
