@@ -127,7 +127,7 @@ private[aqepilot] object Estimates {
   /** Where Spark's own suites run, `spark.testing`, it throws if a relation of a DataSource V2 is asked for statistics
     * before filters are pushed into it, which is after the optimiser's operator rules; else it answers.
     */
-  private def isUnasked(plan: LogicalPlan): Boolean =
+  def isUnasked(plan: LogicalPlan): Boolean =
     Utils.isTesting && plan.exists(_.isInstanceOf[DataSourceV2Relation])
 
   /** The statistics of a plan whose filters may not be pushed yet. */

@@ -49,9 +49,10 @@ final private class PrunedRelations(chain: JoinChain, conf: SQLConf)
     with JoinSelectionHelper {
   import PrunedRelations.isPartitioned
 
-  def all: Seq[PrunedRelation] = ofJoins(
-    if (conf.cboEnabled && conf.joinReorderEnabled) CostBasedJoinReorder(chain.top) else chain.top
-  ).distinct
+  def all: Seq[PrunedRelation] = {
+    val reorders = conf.cboEnabled && conf.joinReorderEnabled && !Estimates.isUnasked(chain.top)
+    ofJoins(if (reorders) CostBasedJoinReorder(chain.top) else chain.top).distinct
+  }
 
   private def ofJoins(plan: LogicalPlan): Seq[PrunedRelation] =
     if (chain.relations.exists(_ eq plan)) Nil

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
 import org.apache.spark.sql.aqepilot.doors.FailOpen
-import org.apache.spark.sql.aqepilot.plans.JoinChain
+import org.apache.spark.sql.aqepilot.plans.{Estimates, JoinChain}
 import org.apache.spark.sql.catalyst.expressions.{
   Attribute,
   BloomFilterMightContain,
@@ -11,9 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.optimizer.InjectRuntimeFilter
 import org.apache.spark.sql.catalyst.plans.LeftSemi
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.dynamicpruning.PartitionPruning
-import org.apache.spark.util.Utils
 
 /** The runtime filters that Spark puts on one side of a join by rows of the other: Bloom filters and, in 3.5, semi-joins.
   *
@@ -27,7 +25,7 @@ private object RuntimeFilters {
 
   /** Why Spark would read more rows in an order, if it would. */
   def lost(chain: JoinChain, order: Seq[Int]): Option[String] =
-    if (order == chain.relations.indices || isUnasked(chain.top)) None
+    if (order == chain.relations.indices || Estimates.isUnasked(chain.top)) None
     else
       FailOpen("runtime filters", Option.empty[String]) {
         val sparks = of(chain.top)
@@ -60,8 +58,4 @@ private object RuntimeFilters {
     key.map(_.exprId).toSet,
     made.collectLeaves().flatMap(_.output.map(_.exprId)).toSet
   )
-
-  /** Where Spark's own suites run, a DataSource V2 is not asked for statistics before filters are pushed into it. */
-  private def isUnasked(plan: LogicalPlan): Boolean =
-    Utils.isTesting && plan.exists(_.isInstanceOf[DataSourceV2Relation])
 }
