@@ -37,7 +37,7 @@ def _loop(steps: int) -> Query:
 
 
 def _method(call: str) -> Query:
-    return one(f"SELECT sum(length(java_method({call}))) FROM {LATEST}")
+    return one(f"SELECT sum(n) FROM (SELECT length(java_method({call})) AS n FROM {LATEST})")
 
 
 SHAPE = Shape(

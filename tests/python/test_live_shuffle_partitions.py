@@ -266,7 +266,11 @@ def test_right_sized_shuffles_follow_the_bytes(
     little_tables: SparkSession, executed: Run, plain: Any, tmp_path: Path
 ) -> None:
     spark = little_tables
-    little.settings(spark, little.SORT_MERGE | {"spark.sql.shuffle.partitions": "200"})
+    many = {
+        "spark.sql.shuffle.partitions": "200",
+        "spark.sql.adaptive.coalescePartitions.enabled": "true",
+    }
+    little.settings(spark, little.SORT_MERGE | many)
     text = recipes.get("right_sized_shuffles").points[POINT]
     before, after = before_and_after(spark, executed, plain, JOIN, text)
     assert (set(numbers(before)), set(numbers(after))) == ({200}, {8})

@@ -237,7 +237,7 @@ def test_force_needs_a_cost_evaluator_that_lets_it_pass(
 def test_hot_keys_splits_up_to_the_map_tasks(skewed_tables: SparkSession, executed: Run) -> None:
     """The recipe, with its sizes made as small as the tables are."""
     spark = skewed_tables
-    skewed.settings(spark, skewed.OFF)
+    skewed.settings(spark)
     text = recipes.text("hot_keys", spark.version).replace("1MB'", "1KB'").replace("256KB", "4KB")
     text = text.replace("2 * cluster.default_parallelism\n", "100\n")
     enforce(spark, Policy.from_toml(text).points["skew_join"])
@@ -252,7 +252,7 @@ def test_hot_keys_takes_no_partition_for_hot_beside_empty_ones(
 ) -> None:
     """With 8 of 64 partitions filled alike the median is that of an empty one."""
     spark = skewed_tables
-    skewed.settings(spark, skewed.OFF, {"spark.sql.shuffle.partitions": "64"})
+    skewed.settings(spark, {"spark.sql.shuffle.partitions": "64"})
     text = recipes.text("hot_keys", spark.version).replace("1MB'", "1KB'").replace("256KB", "4KB")
     enforce(spark, Policy.from_toml(text).points["skew_join"])
     sql = "SELECT a.k, a.w FROM (SELECT n % 8 AS k, w FROM r) a JOIN d ON a.k = d.k"

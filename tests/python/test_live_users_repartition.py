@@ -102,10 +102,10 @@ def test_a_forced_split_keeps_the_numbers_of_partitions(skewed_tables: SparkSess
     assert [{row.p for row in rows} for rows in found] == [{p} for p in range(PARTITIONS)]
 
 
-def test_a_forced_split_goes_below_what_spark_makes_of_rows(
+def test_a_forced_split_leaves_alone_what_becomes_an_rdd(
     skewed_tables: SparkSession, plain: Any
 ) -> None:
-    """A typed dataset's RDD ends in objects, which no shuffle can carry."""
+    """Its partitions are Spark's; and it ends in objects, which no further shuffle can carry."""
     spark = skewed_tables
     skewed.settings(spark)
     with plain(spark):
@@ -113,7 +113,7 @@ def test_a_forced_split_goes_below_what_spark_makes_of_rows(
     use(spark, skew_join=split(force="true"))
     df = spark.sql(JOINED).repartition(PARTITIONS, "k")
     assert df._jdf.toJavaRDD().count() == expected
-    assert skewed.last(spark).reason == "APPLIED"
+    assert skewed.last(spark).reason == "RDD_PARTITIONS"
 
 
 def test_a_forced_split_leaves_rows_sorted_for_an_aggregate(skewed_tables: SparkSession) -> None:
