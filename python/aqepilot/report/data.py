@@ -83,7 +83,8 @@ def _queries(queries: DataFrame) -> DataFrame:
     return queries.selectExpr(
         *("log", "execution_id", f"{short} AS description", "fingerprint", "started", "ended"),
         *("succeeded", "left(error, 300) AS error", "wall_ms", "task_ms", "slot_ms"),
-        *("shuffle_read_bytes", "disk_spill_bytes", "joins", "decisions"),
+        *("shuffle_read_bytes", "disk_spill_bytes", "joins", "join_nodes", "decisions"),
+        "executor_core_ms",
         f"{KEY} AS key",
     )
 
