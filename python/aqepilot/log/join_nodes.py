@@ -6,8 +6,8 @@ them: so the pieces between names and metrics open and close nodes, as brackets 
 
 from __future__ import annotations
 
-# Quotes within a value are escaped, so these are found nowhere else. No text here has a backslash, which
-# `spark.sql.parser.escapedStringLiterals` would read otherwise.
+# Quotes within a value are escaped, so these are found nowhere else. No text here has a backslash,
+# which `spark.sql.parser.escapedStringLiterals` would read otherwise.
 _PIECES = """split(sparkPlanInfo, '(?="nodeName":")|(?="metrics":)')"""
 _NAME = """regexp_extract(piece, '^"nodeName":"([^"]*)', 1)"""
 _TEXT = """split_part(split_part(piece, '"simpleString":"', 2), '","children":', 1)"""
