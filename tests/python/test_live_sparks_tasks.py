@@ -155,13 +155,17 @@ def test_a_barrier_stage_that_fills_a_cache_has_plain_sparks_tasks(
     assert cached() == expected
 
 
-def test_a_barrier_stage_may_have_fewer_tasks(skewed_tables: SparkSession, plain: Any) -> None:
+def test_a_barrier_stage_has_no_fewer_tasks_either(skewed_tables: SparkSession, plain: Any) -> None:
+    """Its function counts the others: `BarrierTaskContext.getTaskInfos`."""
     spark = skewed_tables
     prepare(spark, Case(JOINED, "", {}))
     with plain(spark):
-        assert len(counted(spark.sql(JOINED))) == 2
+        expected = counted(spark.sql(JOINED))
+    assert len(expected) == 2
     each_point.use(spark, {"partition_coalescing": "named_struct('min_partitions', 1)"})
-    assert len(counted(spark.sql(JOINED))) == 1
+    since = len(policies.decisions(spark))
+    assert counted(spark.sql(JOINED)) == expected
+    assert "BARRIER_STAGE" in reasons(spark, since)
 
 
 @pytest.mark.parametrize("point", ["skew_join", "join_selection", "dynamic_join_selection"])

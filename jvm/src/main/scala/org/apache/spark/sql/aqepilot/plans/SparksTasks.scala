@@ -223,9 +223,6 @@ private[aqepilot] object SparksTasks {
       if (FinalStage.is(stage)) RddConversion.leaving(executionId, isRunning = true) else None
     }
 
-  /** Whether the stage itself is in barrier mode, and not one below it. */
-  def isBarrierStage(stage: SparkPlan): Boolean = runsBarrier(stage)
-
   private def marked(stage: SparkPlan): Option[Reason] = {
     val code = stage match {
       case AQEShuffleReadExec(shuffle, _) => shuffle.getTagValue(tag)

@@ -73,18 +73,8 @@ final private class StageDecision(at: PointRule, plan: SparkPlan) {
     result
   }
 
-  private lazy val keeps = SparksTasks.ofStage(at.executionId, plan)
-
-  /** A stage in barrier mode may have fewer tasks than in plain Spark. */
-  private def keptTasks(
-      group: CoalesceGroup,
-      reads: Map[Int, SparkPlan]
-  ): Option[(Reason, String)] = {
-    def tasks = group.stages.flatMap(s => reads.get(s.id).map(CoalesceGroups.tasks(s, _))).max
-    keeps.filterNot { _ =>
-      SparksTasks.isBarrierStage(plan) && reads.nonEmpty && tasks <= group.tasks
-    }.map(why => (why, SparksTasks.detail(why)))
-  }
+  private lazy val keptTasks: Option[(Reason, String)] =
+    SparksTasks.ofStage(at.executionId, plan).map(why => (why, SparksTasks.detail(why)))
 
   private def redo(redone: RedoneReads, group: CoalesceGroup, answer: CoalescingAnswer): Outcome =
     FailOpen.recover[Outcome](at.point.name) { fault =>
@@ -97,7 +87,7 @@ final private class StageDecision(at: PointRule, plan: SparkPlan) {
             HashBuilds
               .tooLarge(group.root, result, at.guards)
               .map(why => (Reason.GuardHashBuildBytes, why))
-              .orElse(keptTasks(group, reads))
+              .orElse(keptTasks)
               .toLeft(reads)
         }
       else
