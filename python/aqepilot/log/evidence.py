@@ -18,8 +18,8 @@ def evidence(found: Found) -> str:
 
 def change(found: Found) -> str | None:
     """Returns what to change in the job; null where a policy helps."""
-    said = _CHANGES.get(found.kind)
-    return said and said(found.evidence)
+    advice = _CHANGES.get(found.kind)
+    return advice(found.evidence) if advice else None
 
 
 def per_task(of: Figures) -> int:
@@ -152,7 +152,7 @@ def _not_in(e: Figures) -> str:
 def _no_keys(e: Figures) -> str:
     return (
         f"{_stage(e)}. A join there has no equality that holds for all of its rows, so Spark "
-        f"compares each pair of rows: {e['said']}"
+        f"compares each pair of rows: {e['condition']}"
     )
 
 
@@ -214,7 +214,7 @@ def _other_not_in(_: Figures) -> str:
 
 
 def _other_no_keys(e: Figures) -> str:
-    if " OR " in e["said"]:
+    if " OR " in e["condition"]:
         return (
             "Write a join for each part of the OR, with its equality as the key, and a UNION of "
             "them, which leaves out pairs that come twice."

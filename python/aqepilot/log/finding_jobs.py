@@ -71,13 +71,13 @@ def not_in(stages: DataFrame) -> DataFrame:
 def no_keys(stages: DataFrame) -> DataFrame:
     """Slow stages with a join on a condition without an equality, which compares all pairs."""
     found = _with_join(stages, NO_KEYS).withColumn(
-        "said",
+        "condition",
         _expr(
             "filter(join_nodes, j -> j.`condition` IS NOT NULL AND NOT j.is_null_aware)[0]"
             ".`condition`"
         ),
     )
-    return _worst(found, "said")
+    return _worst(found, "condition")
 
 
 def _with_join(stages: DataFrame, condition: str) -> DataFrame:

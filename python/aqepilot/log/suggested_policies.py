@@ -24,7 +24,7 @@ def policy(found: Found) -> tuple[str, str] | None:
     if found.kind == "flipping":
         best = set(e["best_way"].split(", "))
         word = _WORDS.get(next(iter(best))) if len(best) == 1 else None
-        return word and _file(found, "join_selection", f"'{word}'")  # type: ignore[return-value]
+        return _file(found, "join_selection", f"'{word}'") if word else None
     if found.kind == "wrong_broadcast":
         tables = e["tables"].replace("\\", "\\\\").replace("'", "\\'")
         return _file(found, "join_selection", _UNLIKE_ESTIMATE.format(tables=tables))

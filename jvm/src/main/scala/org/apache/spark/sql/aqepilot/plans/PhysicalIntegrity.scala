@@ -132,8 +132,8 @@ final private class PhysicalIntegrity(rewritten: Rewritten) {
   /** With its keys in the order of another's: Spark's rule brings a join's keys into the order of a shuffle. */
   private def keyed(join: SparkPlan, as: SparkPlan): SparkPlan = (join, as) match {
     case (b: ShuffledJoin, a: ShuffledJoin) =>
-      val (of, now) = (b.leftKeys.zip(b.rightKeys), a.leftKeys.zip(a.rightKeys))
-      if (of == now || of.diff(now).nonEmpty || now.diff(of).nonEmpty) b
+      val (old, now) = (b.leftKeys.zip(b.rightKeys), a.leftKeys.zip(a.rightKeys))
+      if (old == now || old.diff(now).nonEmpty || now.diff(old).nonEmpty) b
       else
         b match {
           case j: SortMergeJoinExec    => j.copy(leftKeys = a.leftKeys, rightKeys = a.rightKeys)

@@ -41,8 +41,8 @@ private[aqepilot] object RddConversion {
     *   class and method
     */
   private[plans] def isConversion(calls: Seq[(String, String)]): Boolean =
-    calls.exists { case (of, method) => Converting(of) && converts(method) } &&
-      !calls.exists { case (of, _) => Saving(of) }
+    calls.exists { case (owner, method) => Converting(owner) && converts(method) } &&
+      !calls.exists { case (owner, _) => Saving(owner) }
 
   /** Scala computes a lazy value in a method of its own. */
   private def converts(method: String) = Conversions.exists { name =>
