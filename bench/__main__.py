@@ -99,7 +99,7 @@ def main() -> None:
             options.rounds, options.scale, options.queries
         )
     if "first_query" in options.part:
-        figures["first_query"] = first_query.measure(options.rounds)
+        figures["first_query"] = first_query.measure(options.rounds, options.scale)
     if "experiments" in options.part:
         from bench import experiments, recurring
 

@@ -17,6 +17,7 @@ import pyspark
 from rich.console import Console
 
 import submitting
+import tpch
 from aqepilot import recipes
 from bench import turns
 from bench.figures import ratios, spread
@@ -25,43 +26,68 @@ from bench.runs import SORT_MERGE
 JOB = Path(__file__).parent / "jobs" / "first_query.py"
 PLAIN, INSTALLED, BALANCED = "plain", "installed", "balanced"
 WAYS = (PLAIN, BALANCED, INSTALLED)
+SMALL = "two small generated tables"
+SMALL_QUERY = (
+    "SELECT b.k % 100 AS g, count(*), sum(v + w) FROM big b JOIN small s ON b.k = s.k"
+    " WHERE w % 3 = 0 GROUP BY 1"
+)
+OF_TPCH = 9
 HEAD = ("way", "median s", "to plain: of the medians", "rounds' median", "p10", "p90", "rounds")
 ASKED = ("decision point", "first ask, median ms", "p10", "p90", "later asks, median ms")
 Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 console = Console(stderr=True, highlight=False)
 
 
-def measure(rounds: int) -> dict[str, Any]:
-    """Returns the seconds of each way's jobs, and those of its asks' runs under `balanced`.
+def jobs(scale: float) -> dict[str, dict[str, str]]:
+    """Returns each job's query and the folder of its tables by what it reads: a small one, and one
+    of TPC-H at a scale factor."""
+    of_tpch = {"query": tpch.queries()[OF_TPCH], "tables": str(tpch.files(scale))}
+    return {
+        SMALL: {"query": SMALL_QUERY, "tables": ""},
+        f"TPC-H {OF_TPCH}, scale factor {scale:g}": of_tpch,
+    }
+
+
+def measure(rounds: int, scale: float) -> dict[str, Any]:
+    """Returns by job the seconds of each way's runs, and the asks of runs under `balanced`.
 
     Args:
         rounds: How often each way runs; the first round, which reads Spark from disk, is not kept.
+        scale: TPC-H's scale factor.
     """
+    return {name: _measured(name, job, rounds) for name, job in jobs(scale).items()}
+
+
+def _measured(name: str, job: Mapping[str, str], rounds: int) -> dict[str, Any]:
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     asked = []
     for number in range(-1, rounds):
-        console.print(f"first query, round {number + 1} of {rounds}")
+        console.print(f"first query, {name}, round {number + 1} of {rounds}")
         for way in turns.in_turn(WAYS, number):
-            took, _ = _ran(way)
+            took, _ = _ran(way, job)
             if number >= 0:
                 seconds[way].append(took)
         if number >= 0:
-            asked.append(_ran(BALANCED, ["asked"])[1]["asked"])
+            asked.append(_ran(BALANCED, job, ["asked"])[1]["asked"])
     return {"seconds": seconds, "asked": asked}
 
 
-def _ran(way: str, job_words: Sequence[str] = ()) -> tuple[float, dict[str, Any]]:
+def _ran(
+    way: str, job: Mapping[str, str], job_words: Sequence[str] = ()
+) -> tuple[float, dict[str, Any]]:
     texts = recipes.get(BALANCED, pyspark.__version__).texts()
     policy = {f"spark.aqepilot.policy.{BALANCED}.{point}": text for point, text in texts.items()}
     policies = {"spark.aqepilot.policies": BALANCED, **policy} if way == BALANCED else {}
     with tempfile.TemporaryDirectory(prefix="aqepilot-bench-") as folder:
+        query = Path(folder, "query.json")
+        query.write_text(json.dumps(job), encoding="utf-8")
         begun = time.perf_counter()
         ran = submitting.submit(
             Path(folder),
             JOB.read_text("utf-8"),
             conf=SORT_MERGE | policies,
             extension=way != PLAIN,
-            job_words=job_words,
+            job_words=[str(query), *job_words],
             quick=False,
         )
         took = time.perf_counter() - begun
@@ -71,18 +97,22 @@ def _ran(way: str, job_words: Sequence[str] = ()) -> tuple[float, dict[str, Any]
 
 
 def tables(found: Mapping[str, Any]) -> list[Table]:
-    """Returns a table of the jobs' times and one of the asks', from `measure`."""
+    """Returns a table of each job's times and one of its asks', from `measure`."""
+    return [table for name in found for table in _tables(name, found[name])]
+
+
+def _tables(name: str, found: Mapping[str, Any]) -> list[Table]:
     seconds = found["seconds"]
     plain = spread(seconds[PLAIN])
     rows = []
     for way, values in seconds.items():
-        of, paired = spread(values), spread(ratios(values, seconds[PLAIN]))
-        compared = (of.median / plain.median, *paired[:3])
+        all_runs, paired = spread(values), spread(ratios(values, seconds[PLAIN]))
+        compared = (all_runs.median / plain.median, *paired[:3])
         to_plain = [f"{100 * (ratio - 1):+.1f} %" if way != PLAIN else "" for ratio in compared]
-        rows.append((way, f"{of.median:.2f}", *to_plain, str(of.count)))
+        rows.append((way, f"{all_runs.median:.2f}", *to_plain, str(all_runs.count)))
     return [
-        ("A job of one query: its whole spark-submit", HEAD, rows),
-        ("How long its asks took", ASKED, _of_asks(found["asked"])),
+        (f"A job of one query, {name}: its whole spark-submit", HEAD, rows),
+        (f"{name}: how long its asks took", ASKED, _of_asks(found["asked"])),
     ]
 
 

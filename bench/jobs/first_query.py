@@ -1,23 +1,29 @@
-"""Runs one query, a join of two shuffles below an aggregation; prints its seconds as JSON.
+"""Runs one query; prints how many rows it has and its seconds as JSON.
 
-spark-submit first_query.py [asked: prints each ask's point and microseconds, too]
+spark-submit first_query.py <JSON file: the query, and the tables' folder if it has one>
+    [asked: prints each ask's point and microseconds, too]
 """
 
 import json
 import sys
 import time
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+job = json.loads(Path(sys.argv[1]).read_text())
 spark = SparkSession.builder.appName("bench-first-query").getOrCreate()
 begun = time.perf_counter()
-spark.range(1_000_000).selectExpr("id % 50000 AS k", "id AS v").createOrReplaceTempView("big")
-spark.range(100_000).selectExpr("id AS k", "id * 2 AS w").createOrReplaceTempView("small")
-query = "SELECT b.k % 100 AS g, count(*), sum(v + w) FROM big b JOIN small s ON b.k = s.k"
-rows = spark.sql(f"{query} WHERE w % 3 = 0 GROUP BY 1").collect()
+if job["tables"]:
+    for path in Path(job["tables"]).glob("*.parquet"):
+        spark.read.parquet(str(path)).createOrReplaceTempView(path.stem)
+else:
+    spark.range(1_000_000).selectExpr("id % 50000 AS k", "id AS v").createOrReplaceTempView("big")
+    spark.range(100_000).selectExpr("id AS k", "id * 2 AS w").createOrReplaceTempView("small")
+rows = spark.sql(job["query"]).collect()
 seconds = time.perf_counter() - begun
 asked = []
-if sys.argv[1:] == ["asked"]:
+if sys.argv[2:] == ["asked"]:
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     decided = "SELECT point, asked_us FROM aqepilot_decisions() ORDER BY decision_id"
     asked = [tuple(row) for row in spark.sql(decided).collect()]

@@ -81,7 +81,7 @@ def test_every_workload_of_suggestions_has_queries_and_counters_of_shapes() -> N
 def test_a_job_of_one_query_is_compared_with_plain_spark_and_first_asks_with_later_ones() -> None:
     seconds = {"plain": [6.0, 6.0, 8.0], "balanced": [6.3, 6.3, 8.4], "installed": [6.0, 6.0, 8.0]}
     asked = [[("skew_join", 30_000.0), ("skew_join", 2000.0)], [("skew_join", 10_000.0)]]
-    (jobs, asks) = first_query.tables({"seconds": seconds, "asked": asked})
+    (jobs, asks) = first_query.tables({"small": {"seconds": seconds, "asked": asked}})
     assert [row[:3] for row in jobs[2]] == [
         ("plain", "6.00", ""),
         ("balanced", "6.30", "+5.0 %"),
