@@ -39,9 +39,6 @@ LONG = {
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "100",
-    # A run may be stopped for a while, and go on.
-    "spark.network.timeout": "1d",
-    "spark.sql.broadcastTimeout": "1d",
 }
 
 # How many sets of policies an example has; one is what a failing example shrinks to.
