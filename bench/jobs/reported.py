@@ -24,13 +24,14 @@ if not folder.exists():
     job.prepare(root, folder)
 
 
-def files(at: Path) -> dict[str, int]:
-    """How many files of data each table has."""
-    return {
-        table.name: len([f for f in table.rglob("part-*") if f.is_file()])
-        for table in at.iterdir()
-        if table.is_dir()
+def written(at: Path, since: float) -> dict[str, int]:
+    """Returns how many files of data each table got since then."""
+    tables = [table for table in at.iterdir() if table.is_dir()]
+    new = {
+        table.name: sum(file.stat().st_mtime >= since for file in table.rglob("part-*"))
+        for table in tables
     }
+    return {name: count for name, count in new.items() if count}
 
 
 rows = None
@@ -44,10 +45,10 @@ for number in range(-work["warm_up"], work["rounds"]):
             import aqepilot
 
             aqepilot.use(session, file)
-        start = time.perf_counter()
+        begun, start = time.time(), time.perf_counter()
         found = sorted(map(str, job.run(session, folder, file == "changed")))
         seconds = time.perf_counter() - start
         rows = rows or found
         error = None if rows == found else "OTHER ROWS"
-        print("RUN", json.dumps([number, way, seconds, error, files(folder)]), flush=True)
+        print("RUN", json.dumps([number, way, seconds, error, written(folder, begun)]), flush=True)
 root.stop()

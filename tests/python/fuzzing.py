@@ -39,6 +39,8 @@ LONG = {
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "100",
+    # Without a checksum beside each file: half as many processes that set a file's permissions.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
 }
 
 # How many sets of policies an example has; one is what a failing example shrinks to.

@@ -81,15 +81,14 @@ final private class StageDecision(at: PointRule, plan: SparkPlan) {
       Left((Reason.InternalError, FailOpen.short(fault)))
     } {
       if (redone.isSparks(group))
-        redone.of(group, answer).left.map(why => (Reason.DistributionBroken, why)).flatMap {
-          reads =>
-            val result = CoalesceGroups.replace(group.root, reads)
-            HashBuilds
-              .tooLarge(group.root, result, at.guards)
-              .map(why => (Reason.GuardHashBuildBytes, why))
-              .orElse(keptTasks)
-              .toLeft(reads)
-        }
+        for {
+          _ <- keptTasks.toLeft(())
+          reads <- redone.of(group, answer).left.map(why => (Reason.DistributionBroken, why))
+          _ <- HashBuilds
+            .tooLarge(group.root, CoalesceGroups.replace(group.root, reads), at.guards)
+            .map(why => (Reason.GuardHashBuildBytes, why))
+            .toLeft(())
+        } yield reads
       else
         Left((Reason.OtherExtension, "the shuffles are not read as Spark's own rules leave them"))
     }
