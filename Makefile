@@ -289,7 +289,7 @@ dist/maven: target/jars.stamp | .envs/tools/.ready
 maven-release: .envs/tools/.ready ## uploads target/sona-staging, signed before, and publishes it: the workflow `release` does
 	$(SBT) sonaRelease
 
-platforms: $(ONE_SPARK) ## a job that Airflow itself runs, in an environment of its own
+platforms: $(ONE_SPARK) $(WHEEL) ## Airflow, Spark Connect, dbt, pipelines, Jupyter and pytest run Spark by themselves; ARGS="--only dbt"
 	PYTHONPATH=tests $(TOOLS)/python -m platforms --spark .envs/spark-$(PATCH) $(ARGS)
 
 installs: $(WHEEL) ## the wheel on each Python at hand: with pyspark, with pyspark-client alone, with neither

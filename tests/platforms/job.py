@@ -1,4 +1,4 @@
-"""A join that a policy decides; what was decided, and whose job it was, goes to the file FOUND."""
+"""A join that a policy decides; what was decided, and whose job it was, goes to the file RECORD."""
 
 import json
 import os
@@ -12,12 +12,12 @@ rows = joined.count()
 decided = spark.sql("SELECT facts, reason, applied, fate FROM aqepilot_decisions()").collect()
 job = [json.loads(row.facts)["query"] for row in decided]
 status = spark.sql("SELECT kind, name, value FROM aqepilot_status()").collect()
-found = {
+record = {
     "rows": rows,
     "jobs": [{key: query.get(key) for key in ("job", "job_source", "run_source")} for query in job],
     "fates": [row.fate for row in decided],
     "status": [list(row) for row in status],
 }
-with open(os.environ["FOUND"], "w") as file:
-    json.dump(found, file)
+with open(os.environ["RECORD"], "w") as file:
+    json.dump(record, file)
 spark.stop()
