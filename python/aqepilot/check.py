@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aqepilot import gateway, given, testing
+from aqepilot import gateway, given, java, testing
 from aqepilot.errors import AqePilotError, PolicyError, Problem, first_line
 from aqepilot.experiment import definition
 from aqepilot.function import is_imported
@@ -128,6 +128,7 @@ def local_session(
         AqePilotError: There is no pyspark, no Java, or a Spark runs in this Python already.
     """
     gateway.require_spark()
+    java.require()
     from pyspark.sql import SparkSession
 
     from aqepilot.session import configure
@@ -159,8 +160,8 @@ def local_session(
     except Exception as error:
         why = first_line(error).rstrip(".")
         message = (
-            f"Spark did not start here: {why}. It needs Java 17 or 21 (JAVA_HOME, or java on the "
-            "PATH), and takes its settings from spark-defaults.conf (SPARK_CONF_DIR)."
+            f"Spark did not start here: {why}. It takes its settings from spark-defaults.conf "
+            "(SPARK_CONF_DIR), and its Java from JAVA_HOME or the PATH."
         )
         raise AqePilotError(Problem("SPARK_NOT_STARTED", message)) from error
     try:

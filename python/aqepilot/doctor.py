@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
-from aqepilot import catalog, jars, live, probe
+from aqepilot import catalog, jars, java, live, probe
 from aqepilot.__about__ import __version__
 from aqepilot.conf import POLICIES_KEY, parse_defaults, split
 from aqepilot.errors import AqePilotError, Problem, nearest
@@ -63,6 +63,8 @@ def submit_probe(submit_words: Sequence[str] = (), answer_in: str | None = None)
             return facts
     if answer and (told := _answered(answer, submit_words)) is not None:
         return dict(told["facts"])
+    if without_java := java.problem():
+        raise AqePilotError(without_java)
     lines = [line for line in done.stderr.splitlines() if line and not _TELLS_NOTHING.match(line)]
     said = "\n".join(f"  {line}" for line in lines[-15:])
     hint = (

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import NamedTuple
+
+_NO_CONNECTOR = re.compile(r"Class \S*FileSystem not found|No FileSystem for scheme")
+_ADD_CONNECTOR = (
+    ". This Spark has no connector for that file system: add its package to spark-defaults.conf, "
+    "for s3a spark.jars.packages org.apache.hadoop:hadoop-aws:<the version of Spark's hadoop jars>"
+)
 
 
 class Problem(NamedTuple):
@@ -55,10 +62,14 @@ class NotLiveError(AqePilotError, RuntimeError):
 
 
 def first_line(error: Exception) -> str:
-    """Returns the first line of an error, also of one that Python has from Java."""
+    """Returns the first line of an error, also of one that Python has from Java.
+
+    Where Spark lacks the connector of a file system, it says how to add it.
+    """
     of_java = getattr(error, "java_exception", None)
     text = str(of_java.toString() if of_java else error).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+    line = text.splitlines()[0] if text else type(error).__name__
+    return f"{line}{_ADD_CONNECTOR}" if _NO_CONNECTOR.search(line) else line
 
 
 def nearest(word: str, known: Iterable[str]) -> tuple[str, ...]:

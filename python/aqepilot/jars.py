@@ -115,7 +115,7 @@ def find(spark: str | None = None, scala: str | None = None, folder: Path = _FOL
     )
     on = f" on Scala {scala}" if scala else ""
     message = f"there is no jar for Spark {minor}{on} (asked for {spark}); " + (
-        f"there are: {there}."
+        f"there are: {there}. Run the jobs on one of these Sparks, or without aqepilot."
         if there
         else f"this installation has no jars at all ({folder}): build them with `make jars` or "
         "install the wheel."

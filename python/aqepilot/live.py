@@ -25,12 +25,15 @@ def diagnose(facts: Mapping[str, Any]) -> list[Problem]:
         wrong = [r for r in facts["status"] if r[0] == "problem" and r[1] == "WRONG_SPARK_JAR"]
         return [Problem(name, detail or value or name) for _, name, value, detail in wrong[:1]]
     named = EXTENSION in split(conf.get(EXTENSIONS_KEY))
+    none_fits: tuple[Problem, ...] = ()
     try:
         fitting = str(jars.find(version, _minor(facts["scala"])))
     except JarError as error:
-        fitting = f"(none: {error})"
+        fitting, none_fits = f"(none: {error})", error.problems
     if named and (wrong_jar := _wrong_jar(jar_names, version, facts["scala"], fitting)):
         return [wrong_jar]
+    if none_fits:
+        return list(none_fits)
     if facts["is_connect"] and not (named and facts["is_class_found"]):
         return [_server_without(named, version, fitting)]
     if not named:

@@ -30,6 +30,8 @@ else:
 
 PREFIX = "spark.aqepilot."
 Mode = Literal["off", "shadow", "enforce"]
+# Path makes one slash of two.
+_URI = re.compile(r"[A-Za-z][\w+.-]+:/")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -131,6 +133,8 @@ class Policy(BaseModel):
             text = Path(path).read_bytes().decode("utf-8-sig")
         except OSError as error:
             why = f"cannot read the policy file: {error.strerror}."
+            if _URI.match(str(path)):
+                why += " A policy file is one of this machine: fetch it first, and name its path."
             raise PolicyError(Problem("FILE_UNREADABLE", why, str(path))) from error
         except UnicodeDecodeError as error:
             why = f"the policy file is not UTF-8 (byte {error.start})."

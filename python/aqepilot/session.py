@@ -7,14 +7,16 @@ Columns are for classic sessions, in the driver's own Python.
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from aqepilot import catalog, gateway, given, jars, live, probe
+from aqepilot import catalog, gateway, given, jars, java, live, probe
 from aqepilot.conf import (
     EXTENSION,
     EXTENSIONS_KEY,
@@ -26,7 +28,7 @@ from aqepilot.conf import (
     split,
 )
 from aqepilot.decision import COLUMNS, Decision
-from aqepilot.errors import AqePilotError, NotLiveError, PolicyError, Problem
+from aqepilot.errors import AqePilotError, NotLiveError, PolicyError, Problem, first_line
 from aqepilot.given import PolicyLike
 from aqepilot.policies import PREFIX, Policy, as_policies
 
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
 Builder = TypeVar("Builder")
+# Spark's and platforms' error classes; 3.5 has words only.
+_SETTING_REFUSED = re.compile(
+    r"CANNOT_MODIFY_(?:STATIC_)?CONFIG|CONFIG_NOT_AVAILABLE|Cannot modify the value of a"
+)
 _before_use: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDictionary()
 
 
@@ -73,7 +79,8 @@ def configure(builder: Builder, *policies: PolicyLike, jar: str | Path | None = 
         PolicyError: A policy is wrong; lists all that is.
         JarError: No jar fits the installed Spark.
         NotLiveError: A Spark without aqepilot runs already: it cannot be added to that.
-        AqePilotError: This Python has no Spark that it can start, and no server is named.
+        AqePilotError: This Python has no Spark that it can start, or no Java for it, and no server
+            is named.
     """
     checked = as_policies(policies)
     options: dict[str, str] = {k: str(v) for k, v in vars(builder)["_options"].items()}
@@ -97,6 +104,7 @@ def configure(builder: Builder, *policies: PolicyLike, jar: str | Path | None = 
             return _with(builder, _with_policies(checked, path, options, there))
         path = live.aqepilot_jars(there)[0]
     else:
+        java.require()
         there = _defaults() | _submit_args(path)
     return _with(builder, _with_policies(checked, path, options, there))
 
@@ -122,7 +130,7 @@ def use(spark: SparkSession, *policies: PolicyLike, name: str = "session", **poi
         PolicyError: A policy is wrong, or its SQL does not fit its decision point; lists all that
             is wrong in all of them, with places. Nothing is set.
         NotLiveError: The extension is not live here, or is off at a point of a policy; says why
-            and what to do. Nothing is set.
+            and what to do; or the session may not change its settings. Nothing is set.
     """
     asked = [*policies, {"name": name, **points}] if points else policies
     read = given.read(spark, asked)
@@ -136,7 +144,8 @@ def use(spark: SparkSession, *policies: PolicyLike, name: str = "session", **poi
         )
     token = spark.conf.get(TOKEN_KEY, None)
     try:
-        checked = given.as_texts(spark, read)
+        with _refusals_told():
+            checked = given.as_texts(spark, read)
         problems = [problem for policy in checked for problem in check_texts(spark, policy)]
         if problems:
             raise PolicyError(problems)
@@ -144,7 +153,8 @@ def use(spark: SparkSession, *policies: PolicyLike, name: str = "session", **poi
         if token is None:
             spark.conf.unset(TOKEN_KEY)
         raise
-    _set(spark, checked)
+    with _refusals_told():
+        _set(spark, checked)
     if token is not None and not given.names_python(checked) and not probe.is_connect(spark):
         gateway.session(spark).rest()
 
@@ -230,6 +240,22 @@ def _set(spark: SparkSession, policies: list[Policy]) -> None:
             del before[key]
 
 
+@contextmanager
+def _refusals_told() -> Iterator[None]:
+    """Says what to do where a platform lets a session set no such settings."""
+    try:
+        yield
+    except Exception as error:
+        if not _SETTING_REFUSED.search(str(error)):
+            raise
+        message = (
+            f"this session may not change a setting that policies need: {first_line(error)} "
+            "Have the policy submitted where this Spark is started: put what `aqepilot conf FILE "
+            "--format json` prints into its Spark settings."
+        )
+        raise NotLiveError(Problem("SETTING_REFUSED", message)) from error
+
+
 def _with_policies(
     policies: list[Policy], jar: str | None, options: Mapping[str, str], there: Mapping[str, str]
 ) -> dict[str, str]:
@@ -258,7 +284,8 @@ def _running_without(running: Mapping[str, str]) -> Problem:
         f"a Spark without aqepilot runs in this Python already ({EXTENSIONS_KEY} is "
         f"{running.get(EXTENSIONS_KEY) or 'not set'}), and extensions are fixed when Spark starts. "
         "Call configure before the first session is made, or stop that one (spark.stop()) and make "
-        "it anew, or submit with what `aqepilot conf` prints.",
+        "it anew, or submit with what `aqepilot conf` prints; where a platform makes the session, "
+        "put that into its Spark settings.",
         EXTENSIONS_KEY,
     )
 

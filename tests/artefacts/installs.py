@@ -148,6 +148,21 @@ def on(minor: str) -> Callable[[], str | None]:
     return installs
 
 
+def refused_by_pip() -> str | None:
+    """On a Python that is too old, pip says so before it installs anything."""
+    python = python_of("3.9")
+    if python is None:
+        return "skipped, no such Python at hand"
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([python, "-m", "venv", folder], check=True)
+        words = [f"{folder}/bin/pip", "install", "--no-index", "--no-deps", WHEEL]
+        done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout
+    assert "requires a different Python" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    return None
+
+
 CHECKS: dict[str, Callable[[], str | None]] = {
     f"python_{minor}": on(minor) for minor in (pythons() if WHEEL.exists() else ())
-}
+} | {"python_3.9": refused_by_pip}

@@ -6,10 +6,12 @@ decisions), and the tables and views that it leaves in the catalog, which all sh
 
 from __future__ import annotations
 
+import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
@@ -41,6 +43,7 @@ Plain = Callable[[SparkSession], AbstractContextManager[SparkSession]]
 Tpch = Callable[..., SparkSession]
 Submit = Callable[..., subprocess.CompletedProcess[str]]
 CommandLine = Callable[..., Result]
+Doctor = Callable[..., dict[str, dict[str, str]]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -259,5 +262,26 @@ def spark_submit(tmp_path: Path, spark_jar: Path) -> Submit:
         needs = {"env", "memory"} & options.keys()
         options.setdefault("own_jvm", tiers.OWN_JVM or bool(needs))
         return submitting.submit(tmp_path / f"submit-{next(runs)}", script, *args, **options)
+
+    return run
+
+
+@pytest.fixture
+def doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Doctor:
+    """``doctor(words)``: what the command finds, by its code; it runs in the kept JVM."""
+    if not tiers.OWN_JVM:
+
+        def submitted(command: Sequence[str], **_: Any) -> subprocess.CompletedProcess[str]:
+            return submitting.in_kept_jvm(command, tmp_path)
+
+        monkeypatch.setattr("aqepilot.doctor.subprocess", SimpleNamespace(run=submitted))
+
+    def run(*submit_words: object) -> dict[str, dict[str, str]]:
+        quiet = ("--master", "local[1]", "--conf", "spark.ui.enabled=false")
+        words = [str(word) for word in ("doctor", "--json", "--", *quiet, *submit_words)]
+        done = CliRunner().invoke(main, words)
+        told = json.loads(done.stdout)
+        assert done.exit_code == (0 if told["is_well"] else 1)
+        return {f["code"]: f for f in told["findings"]}
 
     return run

@@ -2,21 +2,17 @@
 
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyspark
 import pytest
-from click.testing import CliRunner
 
 import aqepilot
 import submitting
 import tiers
-from aqepilot import Policy, conf, jars
-from aqepilot.cli import main
+from aqepilot import Policy, conf
 
 pytestmark = tiers.on("3.5")
 
@@ -39,27 +35,6 @@ def aqepilot_command(*words, **environment):
         timeout=400,
         check=False,
     )
-
-
-@pytest.fixture
-def doctor(tmp_path, monkeypatch):
-    """``doctor(words)``: what the command finds, by its code; it runs in the kept JVM."""
-    if not tiers.OWN_JVM:
-
-        def submitted(command, **_):
-            return submitting.in_kept_jvm(command, tmp_path)
-
-        monkeypatch.setattr("aqepilot.doctor.subprocess", SimpleNamespace(run=submitted))
-
-    def run(*submit_words):
-        quiet = ("--master", "local[1]", "--conf", "spark.ui.enabled=false")
-        words = [str(word) for word in ("doctor", "--json", "--", *quiet, *submit_words)]
-        done = CliRunner().invoke(main, words)
-        told = json.loads(done.stdout)
-        assert done.exit_code == (0 if told["is_well"] else 1)
-        return {f["code"]: f for f in told["findings"]}
-
-    return run
 
 
 def settings(values):
@@ -221,21 +196,6 @@ def test_doctor_finds_plain_spark(doctor):
 def test_doctor_finds_the_jar_missing(doctor, spark_jar):
     message = doctor("--conf", EXTENSION)["JAR_MISSING"]["message"]
     assert str(spark_jar) in message
-
-
-def test_doctor_finds_the_jar_of_another_spark(doctor, spark_jar):
-    others = [jar for jar in jars.available() if jar.name != spark_jar.name]
-    if not others:
-        pytest.skip("only this Spark's jar is built: make jars")
-    message = doctor("--jars", others[0], "--conf", EXTENSION)["WRONG_SPARK_JAR"]["message"]
-    assert pyspark.__version__ in message
-
-
-def test_doctor_finds_two_versions_of_the_jar(doctor, spark_jar, tmp_path):
-    older = tmp_path / spark_jar.name.replace(jars.__version__, "0.0.1")
-    shutil.copy(spark_jar, older)
-    message = doctor("--jars", f"{spark_jar},{older}", "--conf", EXTENSION)["TWO_JARS"]["message"]
-    assert "0.0.1" in message
 
 
 def test_doctor_says_what_spark_said_when_it_does_not_start(doctor):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from aqepilot.errors import AqePilotError
+from aqepilot.errors import AqePilotError, Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,6 +143,10 @@ def console() -> Console:
     return found if found.is_terminal else Console(highlight=False, width=140)
 
 
+# By the file system, where nothing is wrong with the file itself.
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC)
+
+
 def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
     """Ends a command with 1 and the problems that an error tells."""
 
@@ -150,9 +155,20 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except AqePilotError as error:
-            for problem in error.problems:
-                click.echo(f"error: {problem}", err=True)
-            sys.exit(1)
+            problems = error.problems
+        except OSError as error:
+            if error.errno not in _REFUSED or not error.filename:
+                raise
+            message = (
+                f"{error.strerror}. Name a place that this user may write to, or run the command "
+                "in another folder."
+            )
+            problems = (Problem("FILE_REFUSED", message, str(error.filename)),)
+        else:
+            return
+        for problem in problems:
+            click.echo(f"error: {problem}", err=True)
+        sys.exit(1)
 
     return reporting
 

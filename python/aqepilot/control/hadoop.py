@@ -10,9 +10,10 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from aqepilot import java
 from aqepilot.control.locked import LOCK, LockedFile
 from aqepilot.control.store import failed
-from aqepilot.errors import AqePilotError, Problem
+from aqepilot.errors import AqePilotError, Problem, first_line
 
 # A store of objects: a write is there whole when it is closed, a rename is a copy, and two writers
 # may create one object.
@@ -146,7 +147,7 @@ class HadoopFile(LockedFile):
         try:
             yield
         except Py4JJavaError as error:
-            raise failed(what, self._uri, error.java_exception.toString()) from error
+            raise failed(what, self._uri, first_line(error)) from error
 
 
 def _is(error: Exception, *names: str) -> bool:
@@ -169,6 +170,7 @@ def _jvm(conf: tuple[tuple[str, str], ...]) -> Any:
         raise AqePilotError(Problem("PYSPARK_MISSING", message)) from None
     if SparkContext._gateway is not None:
         return SparkContext._gateway.jvm
+    java.require()
     settings = SparkConf(loadDefaults=False)
     for key, value in conf:
         settings.set(key, value)

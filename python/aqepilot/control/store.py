@@ -147,6 +147,9 @@ def _opened(path: Path) -> int:
             with suppress(PermissionError):  # its owner has done so
                 os.fchmod(lock, _LOCK_MODE)
             return lock
+        if not path.exists():
+            message = "Permission denied: its lock cannot be made beside it"
+            raise PermissionError(f"{message}, in {path.parent.absolute()}")
     return os.open(path, os.O_RDONLY)
 
 

@@ -20,8 +20,8 @@ def events(folder: Path, spark: Spark) -> Path:
     """
     target = folder / "hot-key"
     if not target.is_dir():
-        print("writing events, 3 in 10 of which are one customer's (once)", flush=True)
         folder.mkdir(parents=True, exist_ok=True)
+        print("writing events, 3 in 10 of which are one customer's (once)", flush=True)
         unfinished = Path(tempfile.mkdtemp(dir=folder, prefix=f"{target.name}."))
         submit(spark, (), Path(__file__).with_name("write.py"), (str(unfinished),))
         unfinished.rename(target)

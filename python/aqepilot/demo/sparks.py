@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from aqepilot import catalog, jars
+from aqepilot import catalog, jars, java
 from aqepilot.errors import AqePilotError, Problem
 
 LAST_LINES = 15
@@ -84,7 +84,10 @@ def _made(environment: Path, version: str) -> Spark:
     ):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            message = f"cannot install pyspark {version}: {_end(done.stderr)}"
+            message = (
+                f"cannot install pyspark {version}: pip install 'pyspark=={version}' into this "
+                f"Python, or set SPARK_HOME to a Spark that is here. pip said:\n{_end(done.stderr)}"
+            )
             raise AqePilotError(Problem("DEMO_SET_UP_FAILED", message))
     found = _in_environment(environment, version)
     if found is None:
@@ -121,6 +124,8 @@ def submit(
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     wall_s = time.monotonic() - start
     if done.returncode:
+        if without_java := java.problem():
+            raise AqePilotError(without_java)
         # spark-submit prints what the job's Python says on its own standard output.
         said = _end(f"{done.stderr}\n{done.stdout}")
         message = f"{script.name} failed under Spark {spark.version}:\n{said}"
