@@ -46,7 +46,7 @@ def facts(conf=None, **others):
                 is_class_found=True,
             ),
             "WRONG_SPARK_JAR",
-            ["is for Spark 4.3", "3.5.6-amzn-1"],
+            ["was built for Spark 4.3", "3.5.6-amzn-1"],
         ),
         (
             facts(is_connect=True),
