@@ -147,8 +147,9 @@ def test_a_spark_that_no_jar_fits(
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     facts = {"spark_version": "3.4.4", "scala": "2.12.17", "is_connect": False, "conf": {}}
     found = doctor.examine(facts | {"is_class_found": False, "status": None, "error": "none"})
-    printed = [finding.message for finding in found if finding.level == "error"]
-    tells("a Spark that no jar fits", cli("conf", sales), cli("jar"), *printed)
+    (error,) = [finding for finding in found if finding.level == "error"]
+    assert error.code == "JAR_NOT_FOUND"
+    tells("a Spark that no jar fits", cli("conf", sales), cli("jar"), error.message)
 
 
 def test_python_3_9(monkeypatch: pytest.MonkeyPatch) -> None:
