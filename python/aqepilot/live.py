@@ -80,8 +80,8 @@ def _wrong_jar(paths: list[str], version: str, scala: str | None, fitting: str) 
         running = (jars.minor_of(version), _minor(scala))
         if built and (built[0] != running[0] or (running[1] and built[1] != running[1])):
             message = (
-                f"{path} was built for Spark {built[0]} on Scala {built[1]}, and Spark {version} on "
-                f"Scala {running[1]} is running. Use {fitting}."
+                f"{path} was built for Spark {built[0]} on Scala {built[1]}, and Spark {version} "
+                f"on Scala {running[1]} is running. Use {fitting}."
             )
             return Problem("WRONG_SPARK_JAR", message, JARS_KEY)
     return None
