@@ -128,6 +128,35 @@ def a_team_begins(run: Run) -> None:
     assert re.search(r"policies were asked [1-9]", said), said
 
 
+PAGE = Path("docs/quick-start.md")
+
+
+def quick_start() -> str:
+    """The page's commands, one after the other; says how long the demo's two runs took."""
+    python = next(filter(None, map(python_of, pythons()[1:])), None)
+    if python is None:
+        return "skipped, no Python that runs Spark 4.3 at hand"
+    blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    pip, *commands = "".join(blocks).splitlines()
+    assert pip == f"pip install aqepilot 'pyspark=={NEWEST}'"
+    with environment(python, f"pyspark=={NEWEST}") as run:
+        prints(run, "python", "-c", f"open('job.py', 'w').write({JOB!r})")
+        shown = [prints(run, "bash", "-ec", command) for command in commands]
+    assert "adopted" in shown[0], shown[0]
+    assert "the same" in shown[0], shown[0]
+    seconds = {}
+    for name in ("query", "its longest task"):
+        row = re.search(rf"│ +{name} +│ +([\d.]+) s +│ +([\d.]+) s", shown[0])
+        assert row, shown[0]
+        seconds[name] = float(row[1]), float(row[2])
+    assert seconds["its longest task"][1] < seconds["its longest task"][0], shown[0]
+    assert "ROWS 1000" in shown[-1], shown[-1]
+    return "passed; " + "; ".join(
+        f"{name}: {plain} s plain, {decided} s with the policy"
+        for name, (plain, decided) in seconds.items()
+    )
+
+
 def on(minor: str) -> Callable[[], str | None]:
     def installs() -> str | None:
         python = python_of(minor)
@@ -165,4 +194,4 @@ def refused_by_pip() -> str | None:
 
 CHECKS: dict[str, Callable[[], str | None]] = {
     f"python_{minor}": on(minor) for minor in (pythons() if WHEEL.exists() else ())
-} | {"python_3.9": refused_by_pip}
+} | {"python_3.9": refused_by_pip, "quick_start": quick_start}
