@@ -17,7 +17,7 @@ from uuid import uuid4
 from aqepilot import catalog, jars, java, live, probe
 from aqepilot.__about__ import __version__
 from aqepilot.conf import POLICIES_KEY, parse_defaults, split
-from aqepilot.errors import AqePilotError, Problem, nearest
+from aqepilot.errors import AqePilotError, Problem, nearest, with_connector
 from aqepilot.policies import PREFIX
 from aqepilot.probe import Finding
 
@@ -153,7 +153,8 @@ def examine(facts: Mapping[str, Any]) -> list[Finding]:
 
 
 def _live(facts: Mapping[str, Any]) -> Iterator[Finding]:
-    yield from probe.live(facts)
+    for finding in probe.live(facts):
+        yield finding._replace(message=with_connector(finding.message))
     own = next((value for kind, _, value, _ in facts["status"] if kind == "version"), None)
     if own != __version__:
         yield Finding(

@@ -68,8 +68,16 @@ def first_line(error: Exception) -> str:
     """
     of_java = getattr(error, "java_exception", None)
     text = str(of_java.toString() if of_java else error).strip()
-    line = text.splitlines()[0] if text else type(error).__name__
-    return f"{line}{_ADD_CONNECTOR}" if _NO_CONNECTOR.search(line) else line
+    return with_connector(text.splitlines()[0] if text else type(error).__name__)
+
+
+def with_connector(said: str) -> str:
+    """Adds to what Java said of a file system how to add its connector, where that is missing.
+
+    >>> with_connector("Permission denied")
+    'Permission denied'
+    """
+    return f"{said}{_ADD_CONNECTOR}" if _NO_CONNECTOR.search(said) else said
 
 
 def nearest(word: str, known: Iterable[str]) -> tuple[str, ...]:

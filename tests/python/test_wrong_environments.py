@@ -152,6 +152,19 @@ def test_a_spark_that_no_jar_fits(
     tells("a Spark that no jar fits", cli("conf", sales), cli("jar"), error.message)
 
 
+def test_a_drivers_control_file_without_its_connector() -> None:
+    """The driver says what Java says; the doctor adds what to do."""
+    said = (
+        "spark.aqepilot.control (s3a://b/c.json): RuntimeException: java.lang.ClassNotFound"
+        "Exception: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found; shadow holds"
+    )
+    rows = [["problem", "CONTROL_UNREACHABLE", None, said]]
+    facts = {"spark_version": pyspark.__version__, "scala": None, "is_connect": False, "conf": {}}
+    found = doctor.examine(facts | {"is_class_found": True, "status": rows, "error": None})
+    (unreachable,) = [f.message for f in found if f.code == "CONTROL_UNREACHABLE"]
+    assert wrong_environments.table()["an `s3a://` path without its connector"][0] in unreachable
+
+
 def test_python_3_9(monkeypatch: pytest.MonkeyPatch) -> None:
     """`make` says so before it makes anything; pip's refusal is a check of `make installs`."""
     text = (ROOT / "pyproject.toml").read_text("utf-8")
