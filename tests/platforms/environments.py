@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -62,6 +63,13 @@ def installed(folder: Path, python: Path, *packages: str) -> Path:
     return venv
 
 
+def wheel() -> str:
+    """Returns the wheel that `make wheel` has built, for `installed`."""
+    (path,) = (ROOT / "dist").glob("aqepilot-*.whl")
+    # Another build is another package.
+    return f"aqepilot @ {path.as_uri()}#sha256={hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
 def conf(folder: Path, spark: Path) -> dict[str, str]:
     """What `aqepilot conf --format json` prints for the policy, as a scheduler takes it."""
     (folder / "hashed.toml").write_text(POLICY)
@@ -69,6 +77,11 @@ def conf(folder: Path, spark: Path) -> dict[str, str]:
     words = [spark / "bin/python", "-m", "aqepilot", "conf", "hashed.toml", "--format", "json"]
     printed = subprocess.run(words, cwd=folder, env=env, capture_output=True, check=True).stdout
     return json.loads(printed) | SETTINGS
+
+
+def words_of(settings: Mapping[str, str]) -> list[str]:
+    """Returns the settings as words for what takes those of spark-submit."""
+    return [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
 
 
 def write_defaults(folder: Path, settings: Mapping[str, str]) -> None:
@@ -85,6 +98,13 @@ def read_json(table: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+def events(folder: Path, name: str) -> list[dict[str, Any]]:
+    """Returns what event logs hold of our events of one name."""
+    wanted = f"io.aqepilot.log.{name}"
+    lines = [line for path in folder.glob("*/events_*") for line in path.read_text().splitlines()]
+    return [event for event in map(json.loads, lines) if event["Event"] == wanted]
+
+
 def of_this_machine(*bins: Path) -> dict[str, str]:
     """Returns the environment variables, without a Spark's, and these folders before the path."""
     left_out = ("AIRFLOW", "PYTHONPATH", "SPARK", "PYSPARK", "VIRTUAL_ENV")
@@ -97,6 +117,12 @@ def spark_home(spark: Path) -> Path:
     """Returns the pyspark of an environment, as SPARK_HOME names it."""
     (home,) = spark.glob("lib/python*/site-packages/pyspark")
     return home
+
+
+def sparks_python(spark: Path) -> dict[str, str]:
+    """Returns what gives a Python this Spark, which is not installed into it."""
+    zips = spark_home(spark).glob("python/lib/*.zip")
+    return {"PYTHONPATH": ":".join(map(str, zips)), "SPARK_HOME": str(spark_home(spark))}
 
 
 def free_port() -> int:
