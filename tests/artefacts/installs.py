@@ -57,7 +57,7 @@ def environment(
 
         def run(*command: str) -> subprocess.CompletedProcess[str]:
             return subprocess.run(
-                command, cwd=folder, env=env, capture_output=True, text=True, timeout=300
+                command, cwd=folder, env=env, capture_output=True, text=True, timeout=900
             )
 
         yield run
