@@ -37,7 +37,10 @@ from bench.shapes import SHAPES, running  # noqa: E402
 
 NAMES = list(
     dict.fromkeys(
-        [*runs.ASKS, *runs.PLANNED, *sizes.KINDS, *CASES, *SHAPES, *suggestions.BENCHMARKS, *JOBS]
+        [
+            *(*runs.ASKS, *runs.PLANNED, *sizes.KINDS, *CASES, *SHAPES),
+            *(*suggestions.BENCHMARKS, *JOBS, *first_query.JOBS),
+        ]
     )
 )
 SIZES = list(dict.fromkeys(str(case.size) for case in sizes.CASES))
@@ -99,7 +102,8 @@ def main() -> None:
             options.rounds, options.scale, options.queries
         )
     if "first_query" in options.part:
-        figures["first_query"] = first_query.measure(options.rounds, options.scale)
+        names = [name for name in first_query.JOBS if name in (options.only or first_query.JOBS)]
+        figures["first_query"] = first_query.measure(names, options.rounds, options.scale)
     if "experiments" in options.part:
         from bench import experiments, recurring
 

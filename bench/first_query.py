@@ -26,12 +26,13 @@ from bench.runs import SORT_MERGE
 JOB = Path(__file__).parent / "jobs" / "first_query.py"
 PLAIN, INSTALLED, BALANCED = "plain", "installed", "balanced"
 WAYS = (PLAIN, BALANCED, INSTALLED)
-SMALL = "two small generated tables"
+SMALL, OF_TPCH = JOBS = ("small_tables", "tpch_9")
 SMALL_QUERY = (
     "SELECT b.k % 100 AS g, count(*), sum(v + w) FROM big b JOIN small s ON b.k = s.k"
     " WHERE w % 3 = 0 GROUP BY 1"
 )
-OF_TPCH = 9
+# Rounds in which a run more tells how long the asks took.
+ASKED_ROUNDS = 3
 HEAD = ("way", "median s", "to plain: of the medians", "rounds' median", "p10", "p90", "rounds")
 ASKED = ("decision point", "first ask, median ms", "p10", "p90", "later asks, median ms")
 Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
@@ -39,23 +40,25 @@ console = Console(stderr=True, highlight=False)
 
 
 def jobs(scale: float) -> dict[str, dict[str, str]]:
-    """Returns each job's query and the folder of its tables by what it reads: a small one, and one
-    of TPC-H at a scale factor."""
-    of_tpch = {"query": tpch.queries()[OF_TPCH], "tables": str(tpch.files(scale))}
-    return {
-        SMALL: {"query": SMALL_QUERY, "tables": ""},
-        f"TPC-H {OF_TPCH}, scale factor {scale:g}": of_tpch,
-    }
+    """Returns each job's query and the folder of its tables, which one job generates itself.
+
+    Args:
+        scale: TPC-H's scale factor.
+    """
+    of_tpch = {"query": tpch.queries()[9], "tables": str(tpch.files(scale))}
+    return {SMALL: {"query": SMALL_QUERY, "tables": ""}, OF_TPCH: of_tpch}
 
 
-def measure(rounds: int, scale: float) -> dict[str, Any]:
+def measure(names: Sequence[str], rounds: int, scale: float) -> dict[str, Any]:
     """Returns by job the seconds of each way's runs, and the asks of runs under `balanced`.
 
     Args:
+        names: Of `JOBS`.
         rounds: How often each way runs; the first round, which reads Spark from disk, is not kept.
         scale: TPC-H's scale factor.
     """
-    return {name: _measured(name, job, rounds) for name, job in jobs(scale).items()}
+    described = jobs(scale)
+    return {name: _measured(name, described[name], rounds) for name in names}
 
 
 def _measured(name: str, job: Mapping[str, str], rounds: int) -> dict[str, Any]:
@@ -67,7 +70,7 @@ def _measured(name: str, job: Mapping[str, str], rounds: int) -> dict[str, Any]:
             took, _ = _ran(way, job)
             if number >= 0:
                 seconds[way].append(took)
-        if number >= 0:
+        if 0 <= number < ASKED_ROUNDS:
             asked.append(_ran(BALANCED, job, ["asked"])[1]["asked"])
     return {"seconds": seconds, "asked": asked}
 
