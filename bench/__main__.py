@@ -9,6 +9,7 @@ import argparse
 import json
 import statistics
 import sys
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,11 @@ PARTS = (
 )
 
 
+def _chosen(names: Iterable[str], options: argparse.Namespace) -> list[str]:
+    """Returns those that `--only` names; all without it."""
+    return [name for name in names if not options.only or name in options.only]
+
+
 def main() -> None:
     options = _options()
     where = machine.describe()
@@ -75,14 +81,14 @@ def main() -> None:
         figures["log"] = logs.measure(options.megabytes, options.decisions)
     if "recipes" in options.part:
         figures["recipes"] = {}
-        for name in (name for name in CASES if name in (options.only or CASES)):
+        for name in _chosen(CASES, options):
             figures["recipes"][name] = recipes.measure(
                 name, options.scale, options.rounds, options.queries, options.without
             )
             _write(options, where, figures)
     if "shapes" in options.part:
         figures["shapes"] = {}
-        for name in (name for name in SHAPES if name in (options.only or SHAPES)):
+        for name in _chosen(SHAPES, options):
             figures["shapes"][name] = running.measure(name, options.rounds, options.queries)
             _write(options, where, figures)
     if "suggestions" in options.part:
@@ -93,8 +99,7 @@ def main() -> None:
             )
             _write(options, where, figures)
     if "reported" in options.part:
-        names = [name for name in JOBS if name in (options.only or JOBS)]
-        figures["reported"] = trying.measure(names, options.rounds)
+        figures["reported"] = trying.measure(_chosen(JOBS, options), options.rounds)
     if "overhead" in options.part:
         figures["overhead"] = {"sizes": overhead.sizes(options.scale, options.queries)}
         _write(options, where, figures)
@@ -102,7 +107,7 @@ def main() -> None:
             options.rounds, options.scale, options.queries
         )
     if "first_query" in options.part:
-        names = [name for name in first_query.JOBS if name in (options.only or first_query.JOBS)]
+        names = _chosen(first_query.JOBS, options)
         figures["first_query"] = first_query.measure(names, options.rounds, options.scale)
     if "experiments" in options.part:
         from bench import experiments, recurring

@@ -26,7 +26,8 @@ from bench.runs import SORT_MERGE
 JOB = Path(__file__).parent / "jobs" / "first_query.py"
 PLAIN, INSTALLED, BALANCED = "plain", "installed", "balanced"
 WAYS = (PLAIN, BALANCED, INSTALLED)
-SMALL, OF_TPCH = JOBS = ("small_tables", "tpch_9")
+SMALL = "small_tables"
+JOBS = (SMALL, "tpch_9")
 SMALL_QUERY = (
     "SELECT b.k % 100 AS g, count(*), sum(v + w) FROM big b JOIN small s ON b.k = s.k"
     " WHERE w % 3 = 0 GROUP BY 1"
@@ -39,14 +40,16 @@ Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 console = Console(stderr=True, highlight=False)
 
 
-def jobs(scale: float) -> dict[str, dict[str, str]]:
-    """Returns each job's query and the folder of its tables, which one job generates itself.
+def described(name: str, scale: float) -> dict[str, str]:
+    """Returns a job's query and the folder of its tables; "" where it generates them itself.
 
     Args:
+        name: Of `JOBS`.
         scale: TPC-H's scale factor.
     """
-    of_tpch = {"query": tpch.queries()[9], "tables": str(tpch.files(scale))}
-    return {SMALL: {"query": SMALL_QUERY, "tables": ""}, OF_TPCH: of_tpch}
+    if name == SMALL:
+        return {"query": SMALL_QUERY, "tables": ""}
+    return {"query": tpch.queries()[9], "tables": str(tpch.files(scale))}
 
 
 def measure(names: Sequence[str], rounds: int, scale: float) -> dict[str, Any]:
@@ -57,8 +60,7 @@ def measure(names: Sequence[str], rounds: int, scale: float) -> dict[str, Any]:
         rounds: How often each way runs; the first round, which reads Spark from disk, is not kept.
         scale: TPC-H's scale factor.
     """
-    described = jobs(scale)
-    return {name: _measured(name, described[name], rounds) for name in names}
+    return {name: _measured(name, described(name, scale), rounds) for name in names}
 
 
 def _measured(name: str, job: Mapping[str, str], rounds: int) -> dict[str, Any]:

@@ -63,8 +63,7 @@ def submit_probe(submit_words: Sequence[str] = (), answer_in: str | None = None)
             return facts
     if answer and (told := _answered(answer, submit_words)) is not None:
         return dict(told["facts"])
-    if without_java := java.problem():
-        raise AqePilotError(without_java)
+    java.require()
     lines = [line for line in done.stderr.splitlines() if line and not _TELLS_NOTHING.match(line)]
     said = "\n".join(f"  {line}" for line in lines[-15:])
     hint = (

@@ -71,13 +71,13 @@ def first_line(error: Exception) -> str:
     return with_connector(text.splitlines()[0] if text else type(error).__name__)
 
 
-def with_connector(said: str) -> str:
+def with_connector(text: str) -> str:
     """Adds to what Java said of a file system how to add its connector, where that is missing.
 
     >>> with_connector("Permission denied")
     'Permission denied'
     """
-    return f"{said}{_ADD_CONNECTOR}" if _NO_CONNECTOR.search(said) else said
+    return f"{text}{_ADD_CONNECTOR}" if _NO_CONNECTOR.search(text) else text
 
 
 def nearest(word: str, known: Iterable[str]) -> tuple[str, ...]:

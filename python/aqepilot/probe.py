@@ -53,7 +53,7 @@ def gather(spark: SparkSession) -> dict[str, Any]:
         "spark_version": spark.version,
         "is_connect": is_connect(spark),
         "scala": _first(spark, "SELECT java_method('scala.util.Properties','versionNumberString')"),
-        "conf": _conf(spark),
+        "conf": {row[0]: row[1] for row in spark.sql("SET").collect()},
         "is_class_found": _is_class_found(spark),
         "status": None,
         "error": None,
@@ -73,14 +73,6 @@ def _is_class_found(spark: SparkSession) -> bool:
     except Exception as error:
         return "UNEXPECTED_STATIC_METHOD" in str(error)
     return True
-
-
-def _conf(spark: SparkSession) -> dict[str, str]:
-    """A managed platform may refuse to tell its settings."""
-    try:
-        return {row[0]: row[1] for row in spark.sql("SET").collect()}
-    except Exception:
-        return {}
 
 
 def _first(spark: SparkSession, sql: str) -> str | None:

@@ -124,8 +124,7 @@ def submit(
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     wall_s = time.monotonic() - start
     if done.returncode:
-        if without_java := java.problem():
-            raise AqePilotError(without_java)
+        java.require()
         # spark-submit prints what the job's Python says on its own standard output.
         said = _end(f"{done.stderr}\n{done.stdout}")
         message = f"{script.name} failed under Spark {spark.version}:\n{said}"
