@@ -333,6 +333,7 @@ object Problem {
   val ControlUnreachable = "CONTROL_UNREACHABLE"
   val ExperimentInvalid = "EXPERIMENT_INVALID"
   val RunIgnored = "RUN_IGNORED"
+  val EstimateFailed = "ESTIMATE_FAILED"
 
   val meanings: Seq[(String, String)] = Seq(
     PolicyNotDefined -> "spark.aqepilot.policies names a policy that has no text at any point",
@@ -349,6 +350,7 @@ object Problem {
     GuardLoosened -> "a session asks for a looser guard rail than was submitted: ignored",
     ControlUnreachable -> "the control file cannot be read: its last good copy holds, or what is set for that",
     ExperimentInvalid -> "an experiment's settings do not go together: it does not run, and jobs run as its control",
-    RunIgnored -> "a session names its job or run where it may not bring policies: ignored"
+    RunIgnored -> "a session names its job or run where it may not bring policies: ignored",
+    EstimateFailed -> "Spark fails to estimate a plan, as its statistics have NaN for example: its size counts as not known"
   )
 }

@@ -51,8 +51,8 @@ private[aqepilot] object HashBuilds {
     }
 
   private def ofEstimate(plan: LogicalPlan, growth: Double): Long = {
-    val bytes = JoinSide.toLong(plan.stats.sizeInBytes)
-    val count = plan.stats.rowCount.map(JoinSide.toLong)
+    val bytes = JoinSide.toLong(Estimates.of(plan).sizeInBytes)
+    val count = Estimates.of(plan).rowCount.map(JoinSide.toLong)
     val rows = HashTable.rows(count, bytes, Some(JoinSide.rowBytes(plan)))
     HashTable.bytes(bytes.toDouble, rows, growth)
   }

@@ -13,18 +13,10 @@ import org.apache.spark.sql.catalyst.expressions.{
 }
 import org.apache.spark.sql.catalyst.plans.logical.{
   Aggregate,
-  Expand,
   Filter,
-  Generate,
-  Join,
-  LeafNode,
-  LocalRelation,
   LogicalPlan,
-  OneRowRelation,
   Project,
-  Range,
   RepartitionByExpression,
-  Statistics,
   SubqueryAlias,
   UnaryNode,
   Window
@@ -32,9 +24,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 import org.apache.spark.sql.catalyst.plans.physical.ClusteredDistribution
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.util.Utils
 
 /** One side of a join that is being planned.
   *
@@ -45,15 +35,15 @@ import org.apache.spark.util.Utils
   */
 final class PlannedSide(plan: LogicalPlan, keys: Seq[Expression], runTimeHint: Option[String]) {
 
-  def sizeInBytes: BigInt = plan.stats.sizeInBytes
+  def sizeInBytes: BigInt = Estimates.of(plan).sizeInBytes
 
-  def rowCount: Option[BigInt] = plan.stats.rowCount
+  def rowCount: Option[BigInt] = Estimates.of(plan).rowCount
 
   private lazy val stage: Option[ShuffleFacts] =
     JoinSide.of(plan).finished.flatMap(_.mapStats).map(ShuffleFacts.of)
 
   /** Changes whenever a fact of this side does. */
-  def version: Any = (sizeInBytes, rowCount, plan.stats.isRuntime)
+  def version: Any = (sizeInBytes, rowCount, Estimates.of(plan).isRuntime)
 
   def row(admits: PlannedSide.Admits, conf: SQLConf): LazyRow = {
     def long(n: Option[BigInt]): Any = n.map(JoinSide.toLong).getOrElse(null)
@@ -81,8 +71,9 @@ final class PlannedSide(plan: LogicalPlan, keys: Seq[Expression], runTimeHint: O
   }
 
   private def distinctCount: Option[BigInt] = keys match {
-    case Seq(key: Attribute) => plan.stats.attributeStats.get(key).flatMap(_.distinctCount)
-    case _                   => None
+    case Seq(key: Attribute) =>
+      Estimates.of(plan).attributeStats.get(key).flatMap(_.distinctCount)
+    case _ => None
   }
 
   private def isDistributed: Boolean = plan match {
@@ -114,52 +105,6 @@ object PlannedSide {
       isMuchSmaller: Boolean,
       prunes: Boolean
   )
-}
-
-/** Where Spark's size of a plan comes from, worst part first. */
-private[aqepilot] object Estimates {
-  private val words = Seq("STAGE", "STATISTICS", "FILES", "GUESS")
-  private val (stage, statistics, files, guess) = (0, 1, 2, 3)
-  private val Guess = words(guess)
-
-  def from(plan: LogicalPlan, conf: SQLConf): String = words(rank(plan, conf))
-
-  /** Where Spark's own suites run, `spark.testing`, it throws if a relation of a DataSource V2 is asked for statistics
-    * before filters are pushed into it, which is after the optimiser's operator rules; else it answers.
-    */
-  def isUnasked(plan: LogicalPlan): Boolean =
-    Utils.isTesting && plan.exists(_.isInstanceOf[DataSourceV2Relation])
-
-  /** The statistics of a plan whose filters may not be pushed yet. */
-  def unpushed(plan: LogicalPlan, conf: SQLConf): Statistics =
-    if (isUnasked(plan)) Statistics(sizeInBytes = conf.defaultSizeInBytes) else plan.stats
-
-  /** Where those come from. */
-  def fromUnpushed(plan: LogicalPlan, conf: SQLConf): String =
-    if (isUnasked(plan)) Guess else from(plan, conf)
-
-  /** Whether it is the size of rows, measured or by statistics. */
-  def isOfRows(plan: LogicalPlan, conf: SQLConf): Boolean = rank(plan, conf) <= statistics
-
-  private def rank(plan: LogicalPlan, conf: SQLConf): Int =
-    if (plan.stats.sizeInBytes >= conf.defaultSizeInBytes) guess
-    else
-      plan match {
-        case Stage(_, _) if plan.stats.isRuntime             => stage
-        case Stage(of, _)                                    => rank(of, conf)
-        case _: LocalRelation | _: Range | _: OneRowRelation => statistics
-        case leaf if leaf.children.isEmpty                   =>
-          if (leaf.stats.rowCount.isDefined) statistics
-          else if (leaf.isInstanceOf[LeafNode]) files
-          else guess
-        case _ =>
-          val worst = plan.children.map(rank(_, conf)).max
-          val multiplies = plan match {
-            case _: Join | _: Generate | _: Expand => true
-            case _                                 => false
-          }
-          if (multiplies && plan.stats.rowCount.isEmpty) guess else worst
-      }
 }
 
 /** Whether rows with equal keys are known to be together before a join is planned. */

@@ -47,9 +47,9 @@ final case class JoinSide(
   lazy val shuffle: Option[ShuffleFacts] = finished.flatMap(_.mapStats).map(ShuffleFacts.of)
 
   /** Rows' size, uncompressed: measured for a plain stage, else Spark's estimate from what is measured. */
-  lazy val sizeInBytes: BigInt = plan.stats.sizeInBytes
+  lazy val sizeInBytes: BigInt = Estimates.of(plan).sizeInBytes
 
-  lazy val rowCount: Option[BigInt] = plan.stats.rowCount
+  lazy val rowCount: Option[BigInt] = Estimates.of(plan).rowCount
 
   def isBroadcast: Boolean = plan match {
     case Stage(_, _: BroadcastQueryStageExec) => true

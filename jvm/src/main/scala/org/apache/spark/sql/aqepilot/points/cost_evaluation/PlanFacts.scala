@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot.points.cost_evaluation
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
 import org.apache.spark.sql.aqepilot.doors.SparkCosts
-import org.apache.spark.sql.aqepilot.plans.{JoinSide, PruningFilters}
+import org.apache.spark.sql.aqepilot.plans.{Estimates, JoinSide, PruningFilters}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow}
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}
@@ -125,7 +125,7 @@ object PlanFacts {
       case p if p.logicalLink.isDefined => p.logicalLink.get
     })
     if (links.isEmpty || links.exists(_.isEmpty)) None
-    else Some(JoinSide.toLong(links.flatten.map(_.stats.sizeInBytes).sum))
+    else Some(JoinSide.toLong(links.flatten.map(Estimates.of(_).sizeInBytes).sum))
   }
 }
 

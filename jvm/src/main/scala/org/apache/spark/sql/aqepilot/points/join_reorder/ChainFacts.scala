@@ -33,7 +33,7 @@ final class ChainFacts(
       relation(plan, position)
     }.toIndexedSeq
 
-  private def stats(plan: LogicalPlan): Statistics = Estimates.unpushed(plan, conf)
+  private def stats(plan: LogicalPlan): Statistics = Estimates.of(plan)
 
   private def values(plan: LogicalPlan, position: Int): Seq[() => Any] = {
     lazy val filters = Beneath.filters(plan)
@@ -43,7 +43,7 @@ final class ChainFacts(
       () => JoinSide.toLong(stats(plan).sizeInBytes),
       () => long(stats(plan).rowCount),
       () =>
-        QueryFacts.string(Estimates.fromUnpushed(plan, conf)),
+        QueryFacts.string(Estimates.from(plan, conf)),
       () => QueryFacts.strings(filters),
       () => filters.count(!_.endsWith("IS NOT NULL)"))
     )

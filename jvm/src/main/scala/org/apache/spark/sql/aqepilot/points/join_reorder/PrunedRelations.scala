@@ -109,5 +109,5 @@ final private class PrunedRelations(chain: JoinChain, conf: SQLConf)
     !conf.dynamicPartitionPruningReuseBroadcastOnly || side.exists {
       case Filter(_, child) => child.exists(isPartitioned)
       case leaf             => leaf.isInstanceOf[DataSourceV2Relation]
-    } || Estimates.unpushed(side, conf).sizeInBytes <= conf.autoBroadcastJoinThreshold
+    } || Estimates.of(side).sizeInBytes <= conf.autoBroadcastJoinThreshold
 }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.aqepilot.points.join_selection
 
 import org.apache.spark.sql.aqepilot.decision.Guardrails
 import org.apache.spark.sql.aqepilot.doors.Sessions
-import org.apache.spark.sql.aqepilot.plans.JoinState
+import org.apache.spark.sql.aqepilot.plans.{Estimates, JoinState}
 import org.apache.spark.sql.catalyst.plans.logical.{
   Aggregate,
   Distinct,
@@ -65,7 +65,7 @@ object CartesianTasks {
       case _: Join | _: Aggregate | _: Distinct | _: Window | _: RepartitionOperation => shuffled
       case _ if plan.children.size == 1 => of(plan.children.head)
       case _                            =>
-        val files = plan.stats.sizeInBytes / math.max(1L, conf.filesMaxPartitionBytes)
+        val files = Estimates.of(plan).sizeInBytes / math.max(1L, conf.filesMaxPartitionBytes)
         (files + 1).max(session.sparkContext.defaultParallelism).min(Int.MaxValue).toLong
     }
     of(plan)

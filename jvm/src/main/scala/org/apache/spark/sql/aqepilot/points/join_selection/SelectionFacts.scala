@@ -7,6 +7,7 @@ import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
 import org.apache.spark.sql.aqepilot.doors.Sessions
 import org.apache.spark.sql.aqepilot.plans.{
   CanThrow,
+  Estimates,
   FaultShapes,
   JoinFacts,
   JoinShape,
@@ -95,12 +96,12 @@ final class SelectionFacts(
       shuffleHash = hashable &&
         (if (isLeft) canBuildShuffledHashJoinLeft(join.joinType)
          else canBuildShuffledHashJoinRight(join.joinType)),
-      broadcastsBySize = canBroadcastBySize(of, conf),
+      broadcastsBySize = Estimates.broadcasts(of, conf),
       hashesBySize =
-        of.stats.sizeInBytes < conf.autoBroadcastJoinThreshold * conf.numShufflePartitions,
+        Estimates.of(of).sizeInBytes < conf.autoBroadcastJoinThreshold * conf.numShufflePartitions,
       isMuchSmaller =
-        of.stats.sizeInBytes * conf.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR) <=
-          other.stats.sizeInBytes,
+        Estimates.of(of).sizeInBytes * conf.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR) <=
+          Estimates.of(other).sizeInBytes,
       prunes = state.prunes.isAwaited(join, isLeft) &&
         spark.contains(Selection(Broadcast, Some(if (isLeft) LEFT else RIGHT)))
     )
@@ -143,12 +144,12 @@ final class SelectionFacts(
     else if (words.exists(_.endsWith(selection.strategy))) "RUN_TIME"
     else
       selection.strategy match {
-        case Broadcast if isNullAware                              => "NULL_AWARE"
-        case Broadcast if side.exists(canBroadcastBySize(_, conf)) => "SIZE"
-        case Broadcast                                             => "LAST_RESORT"
-        case ShuffleHash                                           => "MUCH_SMALLER"
-        case ShuffleMerge                                          => "SORTABLE"
-        case _                                                     => "CROSS"
+        case Broadcast if isNullAware                                => "NULL_AWARE"
+        case Broadcast if side.exists(Estimates.broadcasts(_, conf)) => "SIZE"
+        case Broadcast                                               => "LAST_RESORT"
+        case ShuffleHash                                             => "MUCH_SMALLER"
+        case ShuffleMerge                                            => "SORTABLE"
+        case _                                                       => "CROSS"
       }
   }
 

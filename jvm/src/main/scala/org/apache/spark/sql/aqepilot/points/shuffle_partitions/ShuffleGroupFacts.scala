@@ -4,6 +4,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
 import org.apache.spark.sql.aqepilot.plans.{
   DearRows,
+  Estimates,
   FaultShapes,
   JoinShape,
   JoinSide,
@@ -97,8 +98,8 @@ object ShuffleGroupFacts {
       group.shuffles.exists(_.outputPartitioning.isInstanceOf[RangePartitioning]),
       keys(group.shuffles.head).map(_.sql),
       distinctCount(group.shuffles),
-      ofAll(p => estimated(p.stats.sizeInBytes)),
-      ofAll(_.stats.rowCount).map(_.sum),
+      ofAll(p => estimated(Estimates.of(p).sizeInBytes)),
+      ofAll(Estimates.of(_).rowCount).map(_.sum),
       ofAll(p => estimated(inputBytes(p))).map(_.sum),
       if (measured.isEmpty) None else Some(measured.sum),
       known.flatMap(Tables.of).distinct,
@@ -144,7 +145,7 @@ object ShuffleGroupFacts {
         case _                 => None
       }
       plan <- ShuffleGroups.link(shuffle)
-      column <- plan.stats.attributeStats.get(key)
+      column <- Estimates.of(plan).attributeStats.get(key)
       count <- column.distinctCount
     } yield count
     if (counts.isEmpty) None else Some(counts.max)
@@ -154,7 +155,7 @@ object ShuffleGroupFacts {
     * Spark takes the product of its sides for a join's size, and for that of a stage which runs it.
     */
   private[aqepilot] def inputBytes(plan: LogicalPlan): BigInt = plan match {
-    case p if !joins(p)          => p.stats.sizeInBytes
+    case p if !joins(p)          => Estimates.of(p).sizeInBytes
     case LogicalQueryStage(p, _) => inputBytes(p)
     case p                       => p.children.map(inputBytes).sum
   }

@@ -31,7 +31,7 @@ final private[write_distribution] class WriteFacts(
     conf.getConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM).getOrElse(sc.defaultParallelism)
   )
 
-  private lazy val stats = Estimates.unpushed(query, conf)
+  private lazy val statistics = Estimates.of(query)
 
   private lazy val constant: AttributeSet = AttributeSet(query match {
     case Project(list, _) => list.collect { case a: Alias if a.child.foldable => a.toAttribute }
@@ -71,11 +71,11 @@ final private[write_distribution] class WriteFacts(
 
   private def inputRow = LazyRow(
     () => QueryFacts.strings(Tables.of(query)),
-    () => JoinSide.toLong(stats.sizeInBytes),
-    () => stats.rowCount.map(JoinSide.toLong).getOrElse(null),
+    () => JoinSide.toLong(statistics.sizeInBytes),
+    () => statistics.rowCount.map(JoinSide.toLong).getOrElse(null),
     () => JoinSide.rowBytes(query),
     () =>
-      QueryFacts.string(Estimates.fromUnpushed(query, conf)),
+      QueryFacts.string(Estimates.from(query, conf)),
     () => distinctCount.map(JoinSide.toLong).getOrElse(null),
     () => written.tasks.getOrElse(null),
     () => string(written.lastShuffle.map(_.word)),
@@ -96,7 +96,7 @@ final private[write_distribution] class WriteFacts(
     QueryFacts.strings(write.columns.collect { case (name, a) if holds(a) => name })
 
   private def distinctCount: Option[BigInt] = write.dynamic match {
-    case Seq(one) => stats.attributeStats.get(one).flatMap(_.distinctCount)
+    case Seq(one) => statistics.attributeStats.get(one).flatMap(_.distinctCount)
     case _        => None
   }
 }
