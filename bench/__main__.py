@@ -108,7 +108,9 @@ def main() -> None:
         )
     if "first_query" in options.part:
         names = _chosen(first_query.JOBS, options)
-        figures["first_query"] = first_query.measure(names, options.rounds, options.scale)
+        figures["first_query"] = first_query.measure(
+            names, options.rounds, options.scale, options.master
+        )
     if "experiments" in options.part:
         from bench import experiments, recurring
 
@@ -311,6 +313,7 @@ def _options() -> argparse.Namespace:
         metavar="VARIANTS",
         help='of recipes, not these variants: --without "plain again"',
     )
+    parser.add_argument("--master", default="local[2]", help="of first_query: where its jobs run")
     parser.add_argument("--quick", action="store_true", help="2 rounds, scale 0.1, few repetitions")
     parser.add_argument("--out", type=Path, default=Path("target/bench"), help="for the figures")
     options = parser.parse_args()

@@ -52,33 +52,34 @@ def described(name: str, scale: float) -> dict[str, str]:
     return {"query": tpch.queries()[9], "tables": str(tpch.files(scale))}
 
 
-def measure(names: Sequence[str], rounds: int, scale: float) -> dict[str, Any]:
+def measure(names: Sequence[str], rounds: int, scale: float, master: str) -> dict[str, Any]:
     """Returns by job the seconds of each way's runs, and the asks of runs under `balanced`.
 
     Args:
         names: Of `JOBS`.
         rounds: How often each way runs; the first round, which reads Spark from disk, is not kept.
         scale: TPC-H's scale factor.
+        master: Where the jobs run, as `spark-submit --master` has it.
     """
-    return {name: _measured(name, described(name, scale), rounds) for name in names}
+    return {name: _measured(name, described(name, scale), rounds, master) for name in names}
 
 
-def _measured(name: str, job: Mapping[str, str], rounds: int) -> dict[str, Any]:
+def _measured(name: str, job: Mapping[str, str], rounds: int, master: str) -> dict[str, Any]:
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     asked = []
     for number in range(-1, rounds):
         console.print(f"first query, {name}, round {number + 1} of {rounds}")
         for way in turns.in_turn(WAYS, number):
-            took, _ = _ran(way, job)
+            took, _ = _ran(way, job, master)
             if number >= 0:
                 seconds[way].append(took)
         if 0 <= number < ASKED_ROUNDS:
-            asked.append(_ran(BALANCED, job, ["asked"])[1]["asked"])
+            asked.append(_ran(BALANCED, job, master, ["asked"])[1]["asked"])
     return {"seconds": seconds, "asked": asked}
 
 
 def _ran(
-    way: str, job: Mapping[str, str], job_words: Sequence[str] = ()
+    way: str, job: Mapping[str, str], master: str, job_words: Sequence[str] = ()
 ) -> tuple[float, dict[str, Any]]:
     texts = recipes.get(BALANCED, pyspark.__version__).texts()
     policy = {f"spark.aqepilot.policy.{BALANCED}.{point}": text for point, text in texts.items()}
@@ -93,6 +94,7 @@ def _ran(
             conf=SORT_MERGE | policies,
             extension=way != PLAIN,
             job_words=[str(query), *job_words],
+            master=master,
             quick=False,
         )
         took = time.perf_counter() - begun
