@@ -290,7 +290,7 @@ maven-release: .envs/tools/.ready ## uploads target/sona-staging, signed before,
 	$(SBT) sonaRelease
 
 platforms: $(ONE_SPARK) $(WHEEL) ## Airflow, Spark Connect, dbt, pipelines, Jupyter and pytest run Spark by themselves; ARGS="--only dbt"
-	PYTHONPATH=tests $(TOOLS)/python -m platforms --spark .envs/spark-$(PATCH) $(ARGS)
+	PYTHONPATH=tests:tests/python $(TOOLS)/python -m platforms --spark .envs/spark-$(PATCH) $(ARGS)
 
 installs: $(WHEEL) ## the wheel on each Python at hand: with pyspark, with pyspark-client alone, with neither
 	PYTHONPATH=python:tests $(TOOLS)/python -m artefacts installs $(ARGS)

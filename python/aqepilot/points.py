@@ -43,7 +43,7 @@ class Query(Protocol):
     job: str | None
     """the job that runs, the same name on each day"""
     job_source: str | None
-    """where its name is from: SETTING, OPENLINEAGE, AIRFLOW, UNKNOWN_RUN"""
+    """where its name is from: SETTING, DBT, OPENLINEAGE, AIRFLOW, UNKNOWN_RUN"""
     run: str | None
     """the run of the job, the same when its scheduler tries it again"""
     run_source: str | None

@@ -149,7 +149,6 @@ def quick_start() -> str:
         row = re.search(rf"│ +{name} +│ +([\d.]+) s +│ +([\d.]+) s", shown[0])
         assert row, shown[0]
         seconds[name] = float(row[1]), float(row[2])
-    assert seconds["its longest task"][1] < seconds["its longest task"][0], shown[0]
     assert "ROWS 1000" in shown[-1], shown[-1]
     return "passed; " + "; ".join(
         f"{name}: {plain} s plain, {decided} s with the policy"

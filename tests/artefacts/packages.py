@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,6 +21,10 @@ from aqepilot.__about__ import __version__
 from artefacts.built import DIST, ROOT, sha256
 
 MAVEN = DIST / "maven"
+SBT = (
+    *("java", "-Xmx2g", "-Xss8m", "-Dsbt.supershell=false", "-Dsbt.color=false"),
+    *("-jar", str(ROOT / ".envs" / "tools" / "sbt-launch.jar")),
+)
 JOB = """
 import json
 from pyspark.sql import SparkSession
@@ -33,6 +38,7 @@ decided = tables[0].join(tables[1], "id")
 rows = sorted(row.id for row in decided.collect())
 found = {
     "version": spark.version,
+    "scala": spark._jvm.scala.util.Properties.versionNumberString().rpartition(".")[0],
     "is_same": rows == plain,
     "plan": decided._jdf.queryExecution().executedPlan().toString().split("Initial Plan")[0],
     "jars": spark.conf.get("spark.jars"),
@@ -65,13 +71,48 @@ def each_row_has_sources_scaladoc_and_a_pom_without_dependencies() -> None:
         assert not found & {"dependencies", "repositories", "parent"}, found
 
 
-def submit(spark: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def scala_of_pyspark(spark: str) -> str:
+    """Returns the Scala of the Spark that pyspark brings."""
+    (core,) = Path(".envs", f"spark-{spark}").glob(
+        "lib/python*/site-packages/pyspark/jars/spark-core_*"
+    )
+    return core.name.split("_")[1].rpartition("-")[0]
+
+
+def of_scala_2_13(spark: str, folder: Path) -> dict[str, str]:
+    """Makes a Spark of Scala 2.13 where pyspark brings that of 2.12; returns its variables.
+
+    Its jars are those that Maven has, which our own jar is compiled with. Scripts and Python are
+    the same for each Scala.
+    """
+    (pyspark,) = (
+        Path(".envs", f"spark-{spark}").absolute().glob("lib/python*/site-packages/pyspark")
+    )
+    minor = spark.rpartition(".")[0].replace(".", "_")
+    class_path = f"export aqepilot-spark-{minor}_2_13/Compile/dependencyClasspath"
+    printed = subprocess.run(
+        [*SBT, class_path], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()[-1]
+    found = [Path(path) for path in printed.split(os.pathsep) if path.endswith(".jar")]
+    home = folder / "spark"
+    shutil.copytree(pyspark, home, ignore=shutil.ignore_patterns("jars"))
+    (home / "jars").mkdir()
+    for jar in found:
+        (home / "jars" / jar.name).symlink_to(jar)
+    assert any(name.startswith(f"spark-core_2.13-{spark}") for name in os.listdir(home / "jars"))
+    return {"SPARK_HOME": str(home), "PATH": f"{home / 'bin'}:{os.environ['PATH']}"}
+
+
+def submit(
+    spark: str, folder: Path, *words: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Under the spark-submit of an environment, with an Ivy folder that was never there."""
     home = Path(".envs", f"spark-{spark}").absolute()
     (folder / "job.py").write_text(JOB)
     left_out = ("SPARK", "PYSPARK", "PYTHON")
-    env = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
-    env |= {"PATH": f"{home / 'bin'}:{env['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
+    python = {"PYSPARK_PYTHON": str(home / "bin" / "python"), "SPARK_LOCAL_IP": "127.0.0.1"}
+    of_spark = env or {"PATH": f"{home / 'bin'}:{kept['PATH']}"}
     return subprocess.run(
         [
             *("spark-submit", "--master", "local[2]", "--driver-memory", "1g"),
@@ -82,16 +123,26 @@ def submit(spark: str, folder: Path, *words: str) -> subprocess.CompletedProcess
             "job.py",
         ],
         cwd=folder,
-        env=env,
+        env=kept | python | of_spark,
         capture_output=True,
         text=True,
         timeout=600,
     )
 
 
-def conf_of(spark: str, folder: Path) -> list[str]:
+def conf_of(spark: str, folder: Path, scala: str) -> list[str]:
     (folder / "hashed.toml").write_text(POLICY)
-    words = ["conf", "hashed.toml", "--packages", "--spark", spark, "--format", "json"]
+    words = [
+        "conf",
+        "hashed.toml",
+        "--packages",
+        "--spark",
+        spark,
+        "--scala",
+        scala,
+        "--format",
+        "json",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "aqepilot", *words],
         cwd=folder,
@@ -104,15 +155,17 @@ def conf_of(spark: str, folder: Path) -> list[str]:
     return [word for key, value in values for word in ("--conf", f"{key}={value}")]
 
 
-def on(spark: str) -> Callable[[], None]:
+def on(spark: str, scala: str) -> Callable[[], None]:
     def decides() -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            done = submit(spark, folder, *conf_of(spark, folder))
+            has_another = scala != scala_of_pyspark(spark)
+            env = of_scala_2_13(spark, folder) if has_another else None
+            done = submit(spark, folder, *conf_of(spark, folder, scala), env=env)
             said = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
             assert done.returncode == 0, done.stderr[-3000:]
             found = json.loads(said[0].removeprefix("FOUND "))
-            assert found["version"] == spark
+            assert (found["version"], found["scala"]) == (spark, scala)
             assert found["is_same"]
             assert "ShuffledHashJoin" in found["plan"], found["plan"]
             fetched = list((folder / "ivy" / "jars").iterdir())
@@ -138,4 +191,7 @@ CHECKS: dict[str, Callable[[], None]] = {
         each_row_has_sources_scaladoc_and_a_pom_without_dependencies,
         a_version_that_is_nowhere_is_no_job,
     )
-} | {f"spark_{row.newest}": on(row.newest) for row in catalog.spark_minors()}
+} | {
+    f"spark_{row.newest}_scala_{row.scala}": on(row.newest, row.scala)
+    for row in catalog.spark_minors()
+}

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import processes
 from platforms.environments import (
     SETTINGS,
     await_port,
     conf,
     emptied,
     events,
-    free_port,
     installed,
     of_this_machine,
     read_json,
@@ -22,7 +23,6 @@ from platforms.environments import (
     spark_home,
     sparks_python,
     wheel,
-    words_of,
     write_defaults,
 )
 
@@ -32,7 +32,10 @@ CLIENT = "pyspark-client>=4,<5"
 
 
 def airflow(spark: Path) -> None:
-    """Airflow runs its own SparkSubmitOperator: the driver knows DAG, task and run, and decides."""
+    """Airflow runs its own SparkSubmitOperator, and a task of its SparkConnectHook.
+
+    The operator's driver knows DAG, task and run by itself; the hook's client tells its server.
+    """
     folder = emptied("airflow", "home")
     home = folder / "home"
     (home / "conf").mkdir(parents=True)
@@ -40,7 +43,8 @@ def airflow(spark: Path) -> None:
     python = (spark / "bin" / "python").resolve()
     packages = ("apache-airflow>=3", "apache-airflow-providers-apache-spark>=5")
     venv = installed(folder, python, *packages)
-    shutil.copy(HERE / "airflow" / "sales.py", home / "dags")
+    for dag in (HERE / "airflow").glob("*.py"):
+        shutil.copy(dag, home / "dags")
     shutil.copy(HERE / "job.py", home)
     (home / "conf" / "spark.json").write_text(json.dumps(conf(folder, spark)))
     env = {
@@ -53,43 +57,63 @@ def airflow(spark: Path) -> None:
     }
     run(folder, "airflow", "db", "migrate", env=env)
     run(folder, "airflow", "dags", "test", "daily", env=env)
-    record = json.loads((home / "record.json").read_text())
-    assert record["rows"] == 1000
-    assert "adopted" in record["fates"], record["fates"]
-    job = {"job": "daily.sales", "job_source": "AIRFLOW", "run_source": "AIRFLOW"}
-    assert record["jobs"], record
-    assert all(one == job for one in record["jobs"]), record["jobs"]
-    assert ["run", "attempt", "1"] in record["status"]
+    with connect_server(folder, spark) as port:
+        server = {"conn_type": "spark_connect", "host": "sc://127.0.0.1", "port": port}
+        env["AIRFLOW_CONN_SPARK_CONNECT_DEFAULT"] = json.dumps(server)
+        run(folder, "airflow", "dags", "test", "connected", env=env)
+    for name, dag, source in (
+        ("record", "daily", "AIRFLOW"),
+        ("connected", "connected", "SETTING"),
+    ):
+        record = json.loads((home / f"{name}.json").read_text())
+        assert record["rows"] == 1000
+        assert "adopted" in record["fates"], record["fates"]
+        job = {"job": f"{dag}.sales", "job_source": source, "run_source": source}
+        assert record["jobs"], record
+        assert all(one == job for one in record["jobs"]), record["jobs"]
+    assert ["run", "attempt", "1"] in json.loads((home / "record.json").read_text())["status"]
 
 
-def connect(spark: Path) -> None:
-    """A client with the wheel and `pyspark-client` alone, and a server that was started by hand."""
-    folder = emptied("connect", "server")
+@contextmanager
+def connect_server(folder: Path, spark: Path) -> Iterator[int]:
+    """A Spark Connect server with the policy; gives its port, and ends it.
+
+    Its files are in the folder's `server`, event logs in `server/events`.
+    """
     server = folder / "server"
+    shutil.rmtree(server, ignore_errors=True)
     (server / "events").mkdir(parents=True)
-    venv = installed(folder, spark / "bin/python", CLIENT, wheel())
-    port = free_port()
+    port = processes.free_port()
     settings = conf(folder, spark) | {
+        "spark.master": "local[2]",
         "spark.connect.grpc.binding.port": str(port),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": str(server / "events"),
     }
     home = spark_home(spark)
-    of_server = {
+    env = {
         **of_this_machine(spark / "bin"),
         "PYSPARK_PYTHON": str(spark / "bin" / "python"),
         "SPARK_HOME": str(home),
         "SPARK_LOG_DIR": str(server),
         "SPARK_PID_DIR": str(server),
     }
-    words = words_of(settings | {"spark.master": "local[2]"})
-    run(server, home / "sbin" / "start-connect-server.sh", *words, env=of_server)
+    run(server, home / "sbin" / "start-connect-server.sh", *processes.words(settings), env=env)
     try:
         await_port(port)
-        script = [HERE / "connect" / "client.py", f"sc://127.0.0.1:{port}", server / "events"]
-        printed = run(folder, venv / "bin" / "python", *script, env=of_this_machine())
+        yield port
     finally:
-        run(server, home / "sbin" / "stop-connect-server.sh", env=of_server)
+        run(server, home / "sbin" / "stop-connect-server.sh", env=env)
+
+
+def connect(spark: Path) -> None:
+    """A client with the wheel and `pyspark-client` alone, and a server that was started by hand."""
+    folder = emptied("connect", "server")
+    venv = installed(folder, spark / "bin/python", CLIENT, wheel())
+    with connect_server(folder, spark) as port:
+        script = [HERE / "connect" / "client.py", f"sc://127.0.0.1:{port}"]
+        words = [venv / "bin" / "python", *script, folder / "server" / "events"]
+        printed = run(folder, *words, env=of_this_machine())
     assert printed.endswith("all of it works\n"), printed
 
 
@@ -110,7 +134,7 @@ def dbt(spark: Path) -> None:
     assert "adopted" in {decision.get("fate") for decision in decisions}, decisions
     queries = [json.loads(row["facts"])["query"] for row in decisions if row.get("facts")]
     jobs = {(query["job"], query["job_source"]) for query in queries}
-    assert jobs == {("sales", "SETTING"), ("customers", "SETTING")}, jobs
+    assert jobs == {(f"model.shop.{name}", "DBT") for name in ("sales", "customers")}, jobs
 
 
 def pipelines(spark: Path) -> str | None:
@@ -193,7 +217,7 @@ def spark_sql(spark: Path) -> None:
     """Spark's own command line for SQL, with the words of `aqepilot conf`."""
     folder = emptied("spark_sql", "metastore_db")
     env = of_this_machine(spark / "bin") | {"SPARK_HOME": str(spark_home(spark))}
-    words = words_of(conf(folder, spark) | {"spark.sql.catalogImplementation": "in-memory"})
+    words = processes.words(conf(folder, spark) | {"spark.sql.catalogImplementation": "in-memory"})
     statements = (
         "SELECT count(*) AS n FROM range(0, 3000, 1, 4) JOIN range(0, 1000, 1, 4) USING (id)",
         "SELECT policy, answer, fate FROM aqepilot_decisions() WHERE policy IS NOT NULL",

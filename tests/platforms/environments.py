@@ -79,11 +79,6 @@ def conf(folder: Path, spark: Path) -> dict[str, str]:
     return json.loads(printed) | SETTINGS
 
 
-def words_of(settings: Mapping[str, str]) -> list[str]:
-    """Returns the settings as words for what takes those of spark-submit."""
-    return [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-
-
 def write_defaults(folder: Path, settings: Mapping[str, str]) -> None:
     """Writes the spark-defaults.conf of a SPARK_CONF_DIR."""
     folder.mkdir()
@@ -123,13 +118,6 @@ def sparks_python(spark: Path) -> dict[str, str]:
     """Returns what gives a Python this Spark, which is not installed into it."""
     zips = spark_home(spark).glob("python/lib/*.zip")
     return {"PYTHONPATH": ":".join(map(str, zips)), "SPARK_HOME": str(spark_home(spark))}
-
-
-def free_port() -> int:
-    """Returns a port that nothing listens at."""
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        return int(any_port.getsockname()[1])
 
 
 def await_port(port: int, timeout_s: float = 180) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import random
 import socket
 import subprocess
 import sys
@@ -18,6 +16,7 @@ from typing import NamedTuple
 import pyspark
 
 import submitting
+from processes import free_port
 
 CONNECT_JAR = Path(sys.prefix, "spark-connect.jar")
 HAS_CONNECT = pyspark.__version__ >= "4" or CONNECT_JAR.exists()
@@ -55,16 +54,6 @@ class Server(NamedTuple):
     connect: int
     pid: int
     log: Path
-
-
-def free_port() -> int:
-    """Returns a port that nothing listens at and that Linux gives to nobody who asks for any."""
-    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    while True:
-        port = random.randrange(10000, first)
-        with socket.socket() as found, contextlib.suppress(OSError):
-            found.bind(("127.0.0.1", port))
-            return port
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 import pyspark
 
 import kept_jvm
+import processes
 import tiers
 from aqepilot import jars
 
@@ -57,15 +58,6 @@ QUICK = {
 def spark_jar() -> Path:
     """Returns the jar for the running pyspark; says how to build it when there is none."""
     return jars.find(pyspark.__version__)
-
-
-def words(conf: Mapping[str, str]) -> list[str]:
-    """Returns the settings as ``--conf`` words.
-
-    >>> words({"spark.aqepilot.mode": "off"})
-    ['--conf', 'spark.aqepilot.mode=off']
-    """
-    return [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
 
 
 def submit(
@@ -207,10 +199,10 @@ def prepared(
     )
     command = [
         *(str(home / "bin" / "spark-submit"), "--master", master, "--driver-memory", memory),
-        *words(SETTINGS | (QUICK | tiers.INTERPRETED if quick else {})),
+        *processes.words(SETTINGS | (QUICK | tiers.INTERPRETED if quick else {})),
         *ours,
         *submit_words,
-        *words(conf or {}),
+        *processes.words(conf or {}),
         *(str(job), *job_words),
     ]
     return command, environment(**(OF_A_JOB | dict(env or {})))

@@ -8,13 +8,14 @@ from pathlib import Path
 import pyspark
 import pytest
 
+import processes
 import submitting
 import tiers
 from aqepilot import demo
 from aqepilot.demo import eventlog, screen, sparks
 from aqepilot.errors import AqePilotError
 
-WORDS = submitting.words(
+WORDS = processes.words(
     {"spark.driver.extraJavaOptions": submitting.SHORT_JVM, "spark.sql.shuffle.partitions": "32"}
 )
 

@@ -11,7 +11,7 @@ import pytest
 
 import aqepilot
 import little
-import servers
+import processes
 import submitting
 import tiers
 from aqepilot import NotLiveError, Policy, PolicyError
@@ -161,7 +161,7 @@ client.default_port = staticmethod(lambda: {port})
 
 
 def run_connect(tmp_path, *words, job=CONNECT):
-    port = servers.free_port()
+    port = processes.free_port()
     (tmp_path / "conf").mkdir()
     defaults = tmp_path / "conf" / "spark-defaults.conf"
     defaults.write_text(f"spark.connect.grpc.binding.port {port}\n")

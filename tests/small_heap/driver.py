@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+import processes
 import submitting
 from small_heap.drawing import SHAPES, Drawn
 
@@ -77,7 +78,7 @@ class Driver:
             **self._guards,
         }
         # A script under spark-submit has no standard input.
-        words = ["--master", "local[2]", "--driver-memory", self._memory, *submitting.words(conf)]
+        words = ["--master", "local[2]", "--driver-memory", self._memory, *processes.words(conf)]
         arguments = shlex.join([*words, "pyspark-shell"])
         with self._log().open("w", encoding="utf-8") as log:
             self._process = subprocess.Popen(

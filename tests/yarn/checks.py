@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import processes
 import submitting
 from yarn.cluster import Cluster, Ran
 
@@ -49,7 +50,7 @@ def switched_on(
     uri = jar or shared(cluster, submitting.spark_jar())
     done = cluster.aqepilot("conf", str(path), "--jar-uri", str(uri))
     assert done.returncode == 0, done.stderr
-    return [*shlex.split(done.stdout), *submitting.words(more)]
+    return [*shlex.split(done.stdout), *processes.words(more)]
 
 
 def shared(cluster: Cluster, jar: Path) -> str:
@@ -243,7 +244,7 @@ def missing_jar_refused(cluster: Cluster) -> None:
         ran = cluster.submit(f"missing_{mode}", switched_on(cluster, missing), mode=mode)
         refused(ran.said, ran.code, missing)
         assert (ran.found, ran.containers) == ({}, "")
-    own = [*submitting.words({"spark.jars": missing})]
+    own = [*processes.words({"spark.jars": missing})]
     ran = cluster.submit("missing_setting", own)
     refused(ran.said, ran.code, missing)
     words = ["--master", "yarn", *switched_on(cluster, missing)]
@@ -265,7 +266,7 @@ def missing_jar_on_node(cluster: Cluster) -> None:
     }
     for name, words in (
         ("missing_local", switched_on(cluster, f"local:{path}")),
-        ("missing_on_class_path", submitting.words(by_class_path)),
+        ("missing_on_class_path", processes.words(by_class_path)),
     ):
         ran = cluster.submit(name, words)
         is_plain(cluster, ran.the())

@@ -41,6 +41,14 @@ class RunIdentitySuite extends AnyFunSuite {
       (("app", "UNKNOWN_RUN", "scheduled__2026-11-23", "AIRFLOW")))
   }
 
+  test("a dbt model is the job, unless a setting names one; the run stays") {
+    val model = Some("model.shop.orders")
+    assert(named(of(lineage, airflow).ofModel(model)) ===
+      (("model.shop.orders", "DBT", "0195-a", "OPENLINEAGE")))
+    assert(named(of(own).ofModel(model)) === named(of(own)))
+    assert(of(lineage).ofModel(None) === of(lineage))
+  }
+
   test("a run is a retry by whatever says so") {
     def attempt(settings: (String, String)*)(environment: (String, String)*) =
       of(settings.toMap, environment.toMap).attempt.map(f => (f.value, f.source))

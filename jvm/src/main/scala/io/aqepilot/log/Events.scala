@@ -188,7 +188,7 @@ final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Opt
   * @param arm
   *   what the unit was assigned
   * @param jobSource
-  *   what says which job it is: `SETTING`, `OPENLINEAGE`, `AIRFLOW` or `UNKNOWN_RUN`
+  *   what says which job it is: `SETTING`, `DBT`, `OPENLINEAGE`, `AIRFLOW` or `UNKNOWN_RUN`
   * @param runSource
   *   the same of the run
   * @param attemptSource

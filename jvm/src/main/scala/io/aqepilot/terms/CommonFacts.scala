@@ -89,8 +89,10 @@ object CommonFacts {
   private[aqepilot] val sizesOfOne: Seq[StructField] =
     sizes("shuffle bytes (compressed) of each partition, as MapOutputStatistics has them")
 
-  private def sourceOf(what: String): String =
-    s"where $what is from: ${RunIdentity.Sources.map(_._1).mkString(", ")}"
+  private def sourceOf(what: String, sources: Seq[String]): String =
+    s"where $what is from: ${sources.mkString(", ")}"
+
+  private val sourcesOfJobs = RunIdentity.Sources.map(_._1)
 
   val query: StructField = group(
     "query",
@@ -108,9 +110,9 @@ object CommonFacts {
     fact("user", StringType, "the user that runs the application"),
     fact("tags", ArrayType(StringType), "job tags (SparkContext.addJobTag), sorted"),
     fact("job", StringType, "the job that runs, the same name on each day"),
-    fact("job_source", StringType, sourceOf("its name")),
+    fact("job_source", StringType, sourceOf("its name", sourcesOfJobs)),
     fact("run", StringType, "the run of the job, the same when its scheduler tries it again"),
-    fact("run_source", StringType, sourceOf("its id")),
+    fact("run_source", StringType, sourceOf("its id", sourcesOfJobs.filter(_ != RunIdentity.Dbt))),
     fact(
       "attempt",
       IntegerType,

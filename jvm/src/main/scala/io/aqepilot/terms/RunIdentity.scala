@@ -18,10 +18,16 @@ final case class RunIdentity(
     attempt: Option[Found[Int]]
 ) {
   def isRetry: Boolean = attempt.exists(RunIdentity.isRetry)
+
+  /** The same of a query that a dbt model is made by; our own setting's name wins. */
+  def ofModel(model: Option[String]): RunIdentity =
+    model
+      .filter(_ => job.source != RunIdentity.Setting)
+      .fold(this)(name => copy(job = Found(name, RunIdentity.Dbt)))
 }
 
 /** Finds it by what schedulers leave behind. Job and run are looked up by themselves, each in this order: our own
-  * settings, OpenLineage's settings for the parent of a Spark application, the environment variables of an Airflow task
+  * settings, the comment of a query of dbt, OpenLineage's settings for the parent of a Spark application, the environment variables of an Airflow task
   * (`AIRFLOW_CTX_*`, as `airflow.utils.operator_helpers` names them), and else the application itself.
   */
 object RunIdentity {
@@ -34,6 +40,7 @@ object RunIdentity {
   val AirflowTry = "AIRFLOW_CTX_TRY_NUMBER"
 
   val Setting = "SETTING"
+  val Dbt = "DBT"
   val OpenLineage = "OPENLINEAGE"
   val Airflow = "AIRFLOW"
   val UnknownRun = "UNKNOWN_RUN"
@@ -41,6 +48,7 @@ object RunIdentity {
   /** A source of job and run, with its meaning. */
   val Sources: Seq[(String, String)] = Seq(
     Setting -> s"$JobKey, $RunKey",
+    Dbt -> "the model's node_id in the comment that dbt gives a query, such as model.shop.orders; no run",
     OpenLineage -> "spark.openlineage.parentJobName and its parentRunId",
     Airflow -> "AIRFLOW_CTX_DAG_ID, a dot and AIRFLOW_CTX_TASK_ID; AIRFLOW_CTX_DAG_RUN_ID",
     UnknownRun -> "nothing else is known: spark.app.name, and the application's id"

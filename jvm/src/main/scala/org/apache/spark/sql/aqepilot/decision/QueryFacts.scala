@@ -32,7 +32,7 @@ object QueryFacts {
     executionId.flatMap(Fingerprints.of)
 
   def query(sc: SparkContext, executionId: Option[Long]): LazyRow = {
-    lazy val run = Runs.of(SQLConf.get, sc)
+    lazy val run = Runs.of(SQLConf.get, sc, executionId)
     LazyRow(
       () => executionId.getOrElse(null),
       () => string(fingerprint(executionId).orNull),

@@ -16,12 +16,20 @@ object Runs {
   def of(conf: SQLConf, sc: SparkContext): RunIdentity =
     if (doSessionsCount.of(sc)) known.of(sc).of(conf)(read(_, sc)) else submitted(sc)
 
+  /** A query's: where sessions' own jobs count, dbt names one in a comment. */
+  def of(conf: SQLConf, sc: SparkContext, executionId: Option[Long]): RunIdentity = {
+    val session = of(conf, sc)
+    if (doSessionsCount.of(sc)) session.ofModel(DbtModels.of(sc, executionId)) else session
+  }
+
   /** As the application was submitted. */
   def submitted(sc: SparkContext): RunIdentity = ofApplications.of(sc)
 
-  /** All names of the session's job: a session that names one is still of the job that was submitted. */
+  /** All names of the job of this thread's query: one that a session or query names is still of the job that was
+    * submitted.
+    */
   def jobs(conf: SQLConf, sc: SparkContext): Set[String] =
-    Set(submitted(sc).job.value, of(conf, sc).job.value)
+    Set(submitted(sc), of(conf, sc), of(conf, sc, QueryFacts.executionId(sc))).map(_.job.value)
 
   private val doSessionsCount = new PerApplication(_ => AqePilotConf.sessionPolicies == "allow")
   private val known = new PerApplication(_ => new BySettings[RunIdentity])

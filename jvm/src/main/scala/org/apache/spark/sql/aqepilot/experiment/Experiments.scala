@@ -254,15 +254,16 @@ object Experiments {
     session = sessions.of(sc).of(conf)(read(running, sc, _))
     if session.hasSubmittedList || keptOutside(running, sc)
   } yield {
-    lazy val executionId = QueryFacts.executionId(sc)
-    val unit = Some(session.run).filter(_ => session.isInside).flatMap(
+    val executionId = QueryFacts.executionId(sc)
+    val run = Runs.of(conf, sc, executionId)
+    val unit = Some(run).filter(_ => session.isInside).flatMap(
       running.unitOf(
         _,
         Sessions.active.map(Owners.of(_, executionId)),
         QueryFacts.fingerprint(executionId)
       )
     )
-    val assigned = unit.flatMap(running.assigned(_, session.run, executionId))
+    val assigned = unit.flatMap(running.assigned(_, run, executionId))
     if (unit.isDefined || !session.isInside) executionId.foreach(running.keep(_, assigned))
     Place(running, assigned, assigned.fold(control)(_.inForce))
   }
@@ -282,14 +283,13 @@ object Experiments {
   ): Option[Assigned] = of(sc).flatMap { running =>
     running.kept(executionId).getOrElse {
       val of = sessions.of(sc).of(conf)(read(running, sc, _))
-      Some(of.run).filter(_ => of.isInside)
+      Some(Runs.of(conf, sc, Some(executionId))).filter(_ => of.isInside)
         .flatMap(running.unitOf(_, session, query)).flatMap(running.known)
     }
   }
 
   /** What a session's settings say. */
   final private case class OfSession(
-      run: RunIdentity,
       hasSubmittedList: Boolean,
       hasSubmittedPolicies: Boolean
   ) {
@@ -299,7 +299,6 @@ object Experiments {
   private val sessions = new PerApplication(_ => new BySettings[OfSession])
 
   private def read(running: Running, sc: SparkContext, conf: SQLConf) = OfSession(
-    Runs.of(conf, sc),
     conf.getConfString(AqePilotConf.Policies.key, "") ==
       AqePilotConf.submitted(AqePilotConf.Policies.key).getOrElse(""),
     running.hasSubmitted(

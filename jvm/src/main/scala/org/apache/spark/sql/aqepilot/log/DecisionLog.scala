@@ -61,7 +61,7 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
       later,
       droppedEvents,
       executors,
-      conf => Some(Runs.of(conf.getOrElse(new SQLConf), sc)),
+      (conf, id) => Some(Runs.of(conf.getOrElse(new SQLConf), sc, Some(id))),
       () => Control.of(sc),
       (conf, id, session, query) => Experiments.ended(sc, conf, id, session, query()),
       failOpen

@@ -35,7 +35,7 @@ final private[log] class QueryRecorder(
     decisionsInHand: Later,
     droppedEvents: => Long,
     executors: Executors,
-    runOf: Option[SQLConf] => Option[RunIdentity],
+    runOf: (Option[SQLConf], Long) => Option[RunIdentity],
     control: () => Option[Control],
     unitOf: (SQLConf, Long, Option[String], () => Option[String]) => Option[Assigned],
     failOpen: FailOpen
@@ -191,7 +191,7 @@ final private[log] class QueryRecorder(
       }
     }
     val run = failOpen("run", Option.empty[RunIdentity]) {
-      runOf(Option(end.qe).map(_.sparkSession.sessionState.conf))
+      runOf(Option(end.qe).map(_.sparkSession.sessionState.conf), end.executionId)
     }
     val controlFile = failOpen("control", Option.empty[Control])(control())
     post(
