@@ -28,20 +28,14 @@ JOB = Path(__file__).parent / "jobs" / "first_query.py"
 PLAIN, INSTALLED, BALANCED = "plain", "installed", "balanced"
 WAYS = (PLAIN, BALANCED, INSTALLED)
 SMALL = "small_tables"
-# Beside Spark's defaults; small tables would be broadcast, and nothing asked about their shuffles.
-JOBS: dict[str, dict[str, str]] = {
-    SMALL: SORT_MERGE,
-    "tpch_9": {},
-    # What aqepilot costs where it finds nothing to gain: the number of partitions fits the data.
-    "tpch_9_8_partitions": {"spark.sql.shuffle.partitions": "8"},
-}
 DEFAULTS = {"spark.sql.shuffle.partitions": "200"}
-SMALL_QUERY = (
-    "SELECT b.k % 100 AS g, count(*), sum(v + w) FROM big b JOIN small s ON b.k = s.k"
-    " WHERE w % 3 = 0 GROUP BY 1"
-)
-# Rounds in which a run more tells how long the asks took.
-ASKED_ROUNDS = 3
+FITTING = {"spark.sql.shuffle.partitions": "8"}
+JOBS: dict[str, dict[str, str]] = {
+    # Small tables would be broadcast, and nothing asked about their shuffles.
+    SMALL: SORT_MERGE | FITTING,
+    "tpch_9": DEFAULTS,
+    "tpch_9_8_partitions": FITTING,
+}
 HEAD = ("way", "median s", "to plain: of the medians", "rounds' median", "p10", "p90", "rounds")
 ASKED = ("decision point", "first ask, median ms", "p10", "p90", "later asks, median ms")
 Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
@@ -103,7 +97,7 @@ def _ran(
         ran = submitting.submit(
             Path(folder),
             JOB.read_text("utf-8"),
-            conf=DEFAULTS | settings | policies,
+            conf={**settings, **policies},
             extension=way != PLAIN,
             job_words=[str(query), *job_words],
             master=master,
