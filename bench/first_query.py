@@ -36,6 +36,12 @@ JOBS: dict[str, dict[str, str]] = {
     "tpch_9": DEFAULTS,
     "tpch_9_8_partitions": FITTING,
 }
+SMALL_QUERY = (
+    "SELECT b.k % 100 AS g, count(*), sum(v + w) FROM big b JOIN small s ON b.k = s.k"
+    " WHERE w % 3 = 0 GROUP BY 1"
+)
+# Rounds in which a run more tells how long the asks took.
+ASKED_ROUNDS = 3
 HEAD = ("way", "median s", "to plain: of the medians", "rounds' median", "p10", "p90", "rounds")
 ASKED = ("decision point", "first ask, median ms", "p10", "p90", "later asks, median ms")
 Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
