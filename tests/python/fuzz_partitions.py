@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 ACTIONS = ("sizes", "barrier")
 # As many tasks run at once as the fuzz has cores.
 SLOTS = 2
+# Spark merges what is so little to one task; with settings as they are drawn, few stages have
+# no more tasks than slots.
+MERGED = {
+    "spark.sql.adaptive.coalescePartitions.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "64MB",
+}
 
 
 def plain_action(df: DataFrame, action: str, *, is_cached: bool) -> str:

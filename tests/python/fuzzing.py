@@ -80,6 +80,8 @@ def examples(draw: st.DrawFn) -> Example:
     texts = draw(fuzz_policies.texts())
     query = draw(fuzz_queries.queries())
     settings = draw(fuzz_policies.settings())
+    if query.action == "barrier":
+        settings |= fuzz_partitions.MERGED
     policies = [draw(fuzz_policies.policies(texts)) for _ in range(sets)]
     if draw(st.integers(0, 11)) == 11:
         step = f'result = spark.sql("{draw(fuzz_pruning.statements())}")'
