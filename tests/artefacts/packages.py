@@ -93,11 +93,11 @@ def of_scala_2_13(spark: str, folder: Path) -> dict[str, str]:
     printed = subprocess.run(
         [*SBT, class_path], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()[-1]
-    found = [Path(path) for path in printed.split(os.pathsep) if path.endswith(".jar")]
+    spark_jars = [Path(path) for path in printed.split(os.pathsep) if path.endswith(".jar")]
     home = folder / "spark"
     shutil.copytree(pyspark, home, ignore=shutil.ignore_patterns("jars"))
     (home / "jars").mkdir()
-    for jar in found:
+    for jar in spark_jars:
         (home / "jars" / jar.name).symlink_to(jar)
     assert any(name.startswith(f"spark-core_2.13-{spark}") for name in os.listdir(home / "jars"))
     return {"SPARK_HOME": str(home), "PATH": f"{home / 'bin'}:{os.environ['PATH']}"}
