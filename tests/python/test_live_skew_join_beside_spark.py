@@ -239,7 +239,7 @@ def test_hot_keys_splits_up_to_the_map_tasks(skewed_tables: SparkSession, execut
     spark = skewed_tables
     skewed.settings(spark)
     text = recipes.text("hot_keys", spark.version).replace("1MB'", "1KB'").replace("256KB", "4KB")
-    text = text.replace("2 * cluster.default_parallelism\n", "100\n")
+    text = text.replace("'max_splits', 2 * cluster.default_parallelism", "'max_splits', 100")
     enforce(spark, Policy.from_toml(text).points["skew_join"])
     df = spark.sql(QUERIES["inner"])
     executed(df)
