@@ -80,13 +80,15 @@ def examples(draw: st.DrawFn) -> Example:
     texts = draw(fuzz_policies.texts())
     query = draw(fuzz_queries.queries())
     settings = draw(fuzz_policies.settings())
-    if query.action == "barrier":
-        settings |= fuzz_partitions.MERGED
     policies = [draw(fuzz_policies.policies(texts)) for _ in range(sets)]
     if draw(st.integers(0, 11)) == 11:
         step = f'result = spark.sql("{draw(fuzz_pruning.statements())}")'
         query = Query((step,), "collect", is_ordered=False)
         settings |= fuzz_pruning.SETTINGS
+    elif query.action == "collect" and draw(st.integers(0, 7)) == 7:
+        query = query._replace(action="barrier")
+    if query.action == "barrier":
+        settings |= fuzz_partitions.MERGED
     return Example(query, settings, policies)
 
 
