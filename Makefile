@@ -265,7 +265,7 @@ target/spark-suites/%/classpath.txt: tests/spark_suites/published.csv project/Sp
 
 ##@ A release: RELEASE.md has the steps
 dist: $(SDIST) dist/SHA256SUMS ## the wheel, an sdist that builds the same, parts lists (SBOM) and checksums, in dist/; all of it checked
-	PYTHONPATH=python:tests $(TOOLS)/python -m artefacts built
+	PYTHONPATH=python:tests:tests/python $(TOOLS)/python -m artefacts built
 	$(TOOLS)/twine check --strict $(WHEEL) $(SDIST)
 
 $(SDIST): $(WHEEL) build.sbt Makefile tools/constraints.txt
@@ -293,10 +293,10 @@ platforms: $(ONE_SPARK) $(WHEEL) ## Airflow, Spark Connect, dbt, pipelines, Jupy
 	PYTHONPATH=tests:tests/python $(TOOLS)/python -m platforms --spark .envs/spark-$(PATCH) $(ARGS)
 
 installs: $(WHEEL) ## the wheel on each Python at hand: with pyspark, with pyspark-client alone, with neither
-	PYTHONPATH=python:tests $(TOOLS)/python -m artefacts installs $(ARGS)
+	PYTHONPATH=python:tests:tests/python $(TOOLS)/python -m artefacts installs $(ARGS)
 
 packages: dist/maven | $(NEWEST:%=.envs/spark-%/.ready) ## spark-submit --packages on each Spark, from dist/maven/
-	PYTHONPATH=python:tests $(TOOLS)/python -m artefacts packages $(ARGS)
+	PYTHONPATH=python:tests:tests/python $(TOOLS)/python -m artefacts packages $(ARGS)
 
 ##@ See it work
 demo: $(ONE_SPARK) ## a join with a hot key, plain and with a policy that splits it: the times of its tasks

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import processes
 from artefacts.built import WHEEL, metadata
 
 UV = Path(".envs/tools/bin/uv").absolute()
@@ -120,7 +121,7 @@ def a_team_begins(run: Run) -> None:
     prints(run, "sh", "team/conf.sh")
     # Compressed ones, as Spark 4 writes them, are read by PyArrow, which pyspark does not bring.
     logged = {"enabled": "true", "dir": "logs", "compress": "false"}
-    words = [w for k, v in logged.items() for w in ("--conf", f"spark.eventLog.{k}={v}")]
+    words = processes.words({f"spark.eventLog.{key}": value for key, value in logged.items()})
     conf = ["--properties-file", "team/conf/spark-defaults.conf"]
     assert "ROWS 1000" in prints(run, "spark-submit", *conf, *words, "job.py")
     said = prints(run, "sh", "-c", "EVENT_LOGS=$PWD/logs sh team/check.sh")

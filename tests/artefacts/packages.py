@@ -16,6 +16,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
+from platforms.environments import spark_home
+
+import processes
 from aqepilot import catalog
 from aqepilot.__about__ import __version__
 from artefacts.built import DIST, ROOT, sha256
@@ -73,9 +76,7 @@ def each_row_has_sources_scaladoc_and_a_pom_without_dependencies() -> None:
 
 def scala_of_pyspark(spark: str) -> str:
     """Returns the Scala of the Spark that pyspark brings."""
-    (core,) = Path(".envs", f"spark-{spark}").glob(
-        "lib/python*/site-packages/pyspark/jars/spark-core_*"
-    )
+    (core,) = spark_home(Path(".envs", f"spark-{spark}")).glob("jars/spark-core_*")
     return core.name.split("_")[1].rpartition("-")[0]
 
 
@@ -85,9 +86,6 @@ def of_scala_2_13(spark: str, folder: Path) -> dict[str, str]:
     Its jars are those that Maven has, which our own jar is compiled with. Scripts and Python are
     the same for each Scala.
     """
-    (pyspark,) = (
-        Path(".envs", f"spark-{spark}").absolute().glob("lib/python*/site-packages/pyspark")
-    )
     minor = spark.rpartition(".")[0].replace(".", "_")
     class_path = f"export aqepilot-spark-{minor}_2_13/Compile/dependencyClasspath"
     printed = subprocess.run(
@@ -95,6 +93,7 @@ def of_scala_2_13(spark: str, folder: Path) -> dict[str, str]:
     ).stdout.split()[-1]
     spark_jars = [Path(path) for path in printed.split(os.pathsep) if path.endswith(".jar")]
     home = folder / "spark"
+    pyspark = spark_home(Path(".envs", f"spark-{spark}"))
     shutil.copytree(pyspark, home, ignore=shutil.ignore_patterns("jars"))
     (home / "jars").mkdir()
     for jar in spark_jars:
@@ -132,17 +131,8 @@ def submit(
 
 def conf_of(spark: str, folder: Path, scala: str) -> list[str]:
     (folder / "hashed.toml").write_text(POLICY)
-    words = [
-        "conf",
-        "hashed.toml",
-        "--packages",
-        "--spark",
-        spark,
-        "--scala",
-        scala,
-        "--format",
-        "json",
-    ]
+    of_spark = ("--spark", spark, "--scala", scala)
+    words = ["conf", "hashed.toml", "--packages", *of_spark, "--format", "json"]
     done = subprocess.run(
         [sys.executable, "-m", "aqepilot", *words],
         cwd=folder,
@@ -151,8 +141,7 @@ def conf_of(spark: str, folder: Path, scala: str) -> list[str]:
         text=True,
         check=True,
     )
-    values = json.loads(done.stdout).items()
-    return [word for key, value in values for word in ("--conf", f"{key}={value}")]
+    return processes.words(json.loads(done.stdout))
 
 
 def on(spark: str, scala: str) -> Callable[[], None]:

@@ -10,6 +10,7 @@ import pyspark
 import pytest
 
 import aqepilot
+import processes
 import submitting
 import tiers
 from aqepilot import Policy, conf
@@ -35,10 +36,6 @@ def aqepilot_command(*words, **environment):
         timeout=400,
         check=False,
     )
-
-
-def settings(values):
-    return [word for key, value in values.items() for word in ("--conf", f"{key}={value}")]
 
 
 def test_check_passes_good_files(tmp_path):
@@ -134,7 +131,7 @@ def test_a_text_reaches_a_submitted_job_as_it_was_written(spark_submit, tmp_path
     elif form == "args":
         words = shlex.split(conf.to_args(values))
     else:
-        words = settings(json.loads(conf.to_json(values)))
+        words = processes.words(json.loads(conf.to_json(values)))
     done = spark_submit(SHOW, words, extension=False, env={"LC_ALL": "C.UTF-8"})
     line = next((x for x in done.stdout.splitlines() if x.startswith("TOLD")), None)
     assert line is not None, done.stderr
@@ -158,7 +155,7 @@ def test_merged_settings_keep_another_extension_alive(spark_submit, tmp_path, sp
 def test_doctor_finds_a_good_set_up_good(doctor, spark_jar, tmp_path):
     values = conf.settings([Policy(name="p", dynamic_join_selection="null")], str(spark_jar))
     values |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(tmp_path)}
-    found = doctor(*settings(values))
+    found = doctor(*processes.words(values))
     assert {f["level"] for f in found.values()} == {"ok"}
     assert pyspark.__version__ in found["LIVE"]["message"]
 
@@ -166,7 +163,7 @@ def test_doctor_finds_a_good_set_up_good(doctor, spark_jar, tmp_path):
 def test_doctor_finds_wrong_settings(doctor, spark_jar):
     found = doctor(
         *("--jars", spark_jar, "--conf", EXTENSION),
-        *settings(
+        *processes.words(
             {
                 "spark.aqepilot.policies": "p,undefined",
                 f"spark.aqepilot.policy.p.{POINT}": "side.max_byte > 1",

@@ -41,8 +41,8 @@ MOST_SECONDS = 1800
 # The least number of decisions applied to one example, on average: about half of what is usual.
 FLOORS = dict.fromkeys(fuzz_policies.POINTS, 0.3) | {
     **{"skew_join": 0.08, "join_reorder": 0.1},
-    # One query in four is written, and few of those are left to a policy.
-    "write_distribution": 0.015,
+    # One query in five is written.
+    "write_distribution": 0.03,
 }
 
 
