@@ -209,7 +209,7 @@ smoke: $(SMOKE:%=smoke-%) ## a policy under spark-submit on the other minors and
 smoke-%: .envs/spark-%/.installed
 	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/smoke)
 
-hostile: $(FULL:%=hostile-%) ## policies that mean harm, beside a session that means well; docs/hostile-policies.md has the table
+hostile: $(FULL:%=hostile-%) ## policies that mean harm, beside a session that means well; docs/evidence/hostile-policies.md has the table
 
 hostile-%: .envs/spark-%/.installed
 	$(call with_spark,$*) TEST_ALL=1 python $(PYTEST) tests/python/test_live_hostile_policies.py

@@ -1,6 +1,7 @@
 """Policies whose authors mean harm: SQL texts and Python functions, and what each of them comes to.
 
-`python/test_live_hostile_policies.py` runs all of them; `docs/hostile-policies.md` has the table.
+`python/test_live_hostile_policies.py` runs all of them; `docs/evidence/hostile-policies.md` has the
+table.
 """
 
 from __future__ import annotations

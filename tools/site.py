@@ -25,19 +25,30 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The pages of the root stand beside those in docs/; the README is the home page."""
-    markdown = markdown.replace("](../README.md", "](index.md")
-    return re.sub(r"\]\(\.\./(?=[A-Z]+\.md)", "](", markdown)
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """The pages of the root stand beside the folders of docs/; the README is the home page."""
+    return to_root(markdown, page.file.src_uri.count("/"))
+
+
+def to_root(text: str, depth: int) -> str:
+    """Returns a page of docs/, that many folders down, with its links to the root as from docs/.
+
+    >>> to_root("[home](../../README.md), [deployment](../run/README.md)", 1)
+    '[home](../index.md), [deployment](../run/README.md)'
+    """
+    up = "../" * depth
+    text = text.replace(f"]({up}../README.md", f"]({up}index.md")
+    return re.sub(rf"\]\({re.escape(up)}\.\./(?=[A-Z]+\.md)", f"]({up}", text)
 
 
 def from_docs(text: str) -> str:
     """Returns a page of the root with its links as from within docs/.
 
-    >>> from_docs("[a page](docs/policies.md) and [what changed](CHANGELOG.md)")
+    >>> from_docs("[a page](docs/write/policies.md) and [what changed](CHANGELOG.md)")
     '[a page](policies.md) and [what changed](CHANGELOG.md)'
     >>> from_docs("[how](.github/x.yml)")
     '[how](https://github.com/aqepilot/aqepilot/blob/main/.github/x.yml)'
     """
     text = re.sub(r"\]\((?=\.github/)", f"]({HOME}/blob/main/", text)
+    text = text.replace("](README.md", "](index.md")
     return re.sub(r"\]\(docs/", "](", text)

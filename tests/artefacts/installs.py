@@ -129,7 +129,7 @@ def a_team_begins(run: Run) -> None:
     assert re.search(r"policies were asked [1-9]", said), said
 
 
-PAGE = Path("docs/quick-start.md")
+PAGE = Path("docs/start/quick-start.md")
 
 
 def quick_start() -> str:

@@ -34,7 +34,7 @@ WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 # What of a page is ours; the rest is the theme's.
 ARTICLE = "article"
 REPORTS = {"everything": test_report.data(), "nothing": test_report.empty()}
-PICTURED = ("index.html", "tutorial.html", "how-to/hot-key.html")
+PICTURED = ("index.html", "start/tutorial.html", "do/hot-key.html")
 SITE_PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
 assert SITE_PAGES, "There is no site in dist/site: make site."
 

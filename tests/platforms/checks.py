@@ -177,7 +177,7 @@ def pipelines(spark: Path) -> str | None:
         f["fate"] for row in events(project / "events", "AqePilotQueryClosed") for f in row["fates"]
     ]
     assert "adopted" in fates, fates
-    # Spark has taken a flow's own settings back when its query runs: docs/deploy/servers.md.
+    # Spark has taken a flow's own settings back when its query runs: docs/run/deploy/servers.md.
     queries = [json.loads(d["commonFacts"])["query"] for d in decisions if d["commonFacts"]]
     assert {query["job_source"] for query in queries} == {"UNKNOWN_RUN"}, queries
     return None

@@ -70,7 +70,10 @@ def test_every_generated_part_stands_on_one_page():
 
 def test_every_decision_point_has_a_page():
     for point in catalog.point_names():
-        assert f"<!-- generated: facts {point} -->" in TEXT[ROOT / "docs" / f"{point}.md"]
+        assert (
+            f"<!-- generated: facts {point} -->"
+            in TEXT[ROOT / "docs/reference/points" / f"{point}.md"]
+        )
 
 
 def names():
@@ -97,7 +100,7 @@ def test_every_name_is_documented():
 
 
 def test_every_option_of_a_command_is_documented():
-    page = TEXT[ROOT / "docs" / "command-line.md"]
+    page = TEXT[ROOT / "docs/reference/command-line.md"]
     sections = dict(re.findall(r"^## aqepilot ([\w ]+)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.M))
     for name, command in DOCS.commands_listed().items():
         for option in options_of(name, command):

@@ -83,10 +83,10 @@ def _next(found: re.Match[str]) -> str:
 
 
 def test_the_share_that_is_equal_on_both_sparks_is_told() -> None:
-    """As docs/record.md has it."""
+    """As docs/reference/record.md has it."""
     queries = [of for known in KNOWN.values() for of in known.values()]
     equal = sum(isinstance(of, str) for of in queries)
-    docs = (Path(__file__).parents[2] / "docs" / "record.md").read_text("utf-8")
+    docs = (Path(__file__).parents[2] / "docs/reference/record.md").read_text("utf-8")
     assert f"{equal} of the {len(queries)} queries" in docs
 
 

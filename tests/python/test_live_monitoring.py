@@ -16,7 +16,7 @@ from aqepilot import control
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
-MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
+MONITORING = Path(__file__).parents[2] / "docs/run/monitoring"
 PREFIX = "metrics_spark_driver_aqepilot_"
 JOB = """
 import urllib.request

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tiers
 
-PAGE = Path(__file__).parents[2] / "docs" / "python-functions.md"
+PAGE = Path(__file__).parents[2] / "docs/write/python-functions.md"
 JOB = """
 import json
 from pyspark.sql import SparkSession

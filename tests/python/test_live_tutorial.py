@@ -17,7 +17,7 @@ from conftest import CommandLine
 
 pytestmark = [tiers.on("3.5"), tiers.READS_LOGS]
 
-PAGE = Path(__file__).parents[2] / "docs/tutorial.md"
+PAGE = Path(__file__).parents[2] / "docs/start/tutorial.md"
 BLOCK = re.compile(r'^```(\w+)(?: title="(.+?)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 VARIES = "^Its cores waited|Superseded"
 # The page's tables take a minute of two cores; smaller ones join alike, where none is broadcast.

@@ -10,7 +10,7 @@ import pytest
 
 from aqepilot import catalog
 
-MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
+MONITORING = Path(__file__).parents[2] / "docs/run/monitoring"
 DECISIONS = "metrics_spark_driver_aqepilot_decisions_"
 
 

@@ -11,7 +11,7 @@ import pyspark
 
 from aqepilot import Policy, conf
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "deploy"
+FOLDER = Path(__file__).resolve().parents[2] / "docs/run/deploy"
 SCRIPT = (FOLDER / "kubernetes" / "spark-submit.sh").read_text("utf-8")
 APPLICATION = (FOLDER / "kubernetes" / "spark-application.yaml").read_text("utf-8")
 DOCKERFILE = (FOLDER / "image" / "Dockerfile").read_text("utf-8")

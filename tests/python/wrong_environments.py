@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/deploy/README.md"
+PAGE = ROOT / "docs/run/deploy/README.md"
 # What Spark's own scripts call.
 _TOOLS = (
     "bash",

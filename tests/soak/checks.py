@@ -73,7 +73,7 @@ def mode(rules: Rules, about: Mapping[str, str]) -> str:
 
 
 def known_since(at: float, within_s: float, outages: Sequence[Outage]) -> float:
-    """Returns the latest moment whose file a driver has read by ``at``: see docs/control.md.
+    """Returns the latest moment whose file a driver has read by ``at``: see docs/run/control.md.
 
     >>> known_since(20, 3, [])
     17

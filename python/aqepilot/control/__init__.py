@@ -1,7 +1,7 @@
 """The control file: one small JSON by which policies are switched off in all applications at once.
 
 An application that is submitted with ``spark.aqepilot.control`` reads it again and again; see
-`docs/control.md`. Here it is written, by any number of people at the same time.
+`docs/run/control.md`. Here it is written, by any number of people at the same time.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _guardrails(given: str) -> str:
 
 
 class Definition(BaseModel):
-    r"""What is submitted of an experiment. Docs: `docs/experiments.md`.
+    r"""What is submitted of an experiment. Docs: `docs/run/experiments.md`.
 
     Args:
         name: Letters, digits, ``_``, ``.`` and ``-``.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Log:
-    """What event logs hold. Docs: `docs/log.md` has each column.
+    """What event logs hold. Docs: `docs/reference/log.md` has each column.
 
     A DataFrame is made when it is asked for first.
 
