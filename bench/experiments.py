@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from aqepilot.experiment.sequences import half_width
+from aqepilot.analysis.intervals import half_width
 from bench import repeated
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]

@@ -23,10 +23,9 @@ from rich.console import Console
 
 import submitting
 import tpcds
-from aqepilot import control
+from aqepilot import control, read_log
+from aqepilot.analysis.intervals import percent
 from aqepilot.check import local_session
-from aqepilot.experiment.telling import percent
-from aqepilot.log import read_log
 
 JOB = Path(__file__).parent / "jobs" / "fleet.py"
 PAST_DAYS = 4

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from aqepilot import read_log
+from aqepilot.analysis.experiment import history, verdicts
+from aqepilot.analysis.experiment.analysis import analyse, harmed_queries
+from aqepilot.analysis.experiment.metrics import METRICS
+from aqepilot.analysis.experiment.runs import Runs
 from aqepilot.check import local_session
-from aqepilot.experiment import history, verdicts
-from aqepilot.experiment.analysis import analyse, harmed_queries
-from aqepilot.experiment.metrics import METRICS
-from aqepilot.experiment.runs import Runs
-from aqepilot.log import columns, read_log
+from aqepilot.eventlog.frames import columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from aqepilot.experiment import adjusted, randomized
-from aqepilot.experiment.analysis import analyse
-from aqepilot.experiment.guards import EFFECT_ALPHA
-from aqepilot.experiment.runs import Runs
+from aqepilot.analysis.experiment import adjustment, randomization
+from aqepilot.analysis.experiment.analysis import analyse
+from aqepilot.analysis.experiment.guards import EFFECT_ALPHA
+from aqepilot.analysis.experiment.runs import Runs
 from bench import repeated, simulated
 from bench.experiments import EFFECT, EXPERIMENTS, SD, Floats
 
@@ -23,7 +23,7 @@ REPEATED = "drawn from repeated runs of TPC-DS"
 # For the days until an effect is found.
 MANY_JOBS = 200
 MOST_DAYS = 400
-_CLIP = math.log(adjusted.CLIPPED_AT)
+_CLIP = math.log(adjustment.CLIPPED_AT)
 
 OF_JOBS: dict[str, Callable[[np.random.Generator, Floats], Floats]] = {}
 
@@ -110,7 +110,7 @@ def _drawn(
     y = base + 0.8 * size + OF_JOBS[noise](generator, treated) + effect * treated
     day, job = (of.ravel() for of in np.indices(shape))
     counted = day >= PAST_DAYS
-    rest = adjusted.surprises(adjusted.Units(day, job, y.ravel(), size.ravel()))
+    rest = adjustment.surprises(adjustment.Units(day, job, y.ravel(), size.ravel()))
     around_job = y - y[:PAST_DAYS].mean(axis=0)
     return Drawn(
         day[counted] - PAST_DAYS,
@@ -124,7 +124,7 @@ def _drawn(
 def _clear_after(rest: Floats, of: Drawn, share: float, alpha: float = 0.05) -> float:
     """After how many runs no effect at all is refuted; infinity where it never is."""
     shares = np.full(len(rest), share)
-    process = randomized.log_e_process(np.clip(rest, -_CLIP, _CLIP), of.arm, shares)
+    process = randomization.log_e_process(np.clip(rest, -_CLIP, _CLIP), of.arm, shares)
     clear = process >= -math.log(alpha)
     return float(clear.argmax() + 1) if clear.any() else math.inf
 

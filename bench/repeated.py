@@ -16,8 +16,8 @@ import numpy as np
 
 import submitting
 import tpcds
+from aqepilot import read_log
 from aqepilot.check import local_session
-from aqepilot.log import read_log
 
 FILE = Path(__file__).parent / "repeated_runs.csv"
 FIELDS = ("query", "round", "wall_ms", "task_ms", "cpu_ms")

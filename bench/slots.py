@@ -14,9 +14,9 @@ from typing import NamedTuple
 from rich.console import Console
 
 import submitting
+from aqepilot import Log, read_log
+from aqepilot.analysis.costs import costs
 from aqepilot.check import local_session
-from aqepilot.log import Log, read_log
-from aqepilot.log.costs import costs
 
 SLOTS = (2, 8, 16)
 JOB = """

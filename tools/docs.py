@@ -21,7 +21,7 @@ import aqepilot.demo
 from aqepilot import catalog, recipes
 from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS, Decision
-from aqepilot.log import columns as log_columns
+from aqepilot.eventlog.frames import columns as log_columns
 from aqepilot.policies import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent

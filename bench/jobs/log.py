@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession, functions
 
-from aqepilot.log import Log, read_log
-from aqepilot.log.replay import replay
+from aqepilot import Log, read_log
+from aqepilot.analysis.replay import replay
 
 spark = SparkSession.builder.appName("bench-log").getOrCreate()
 lines = Path(sys.argv[1]).read_bytes()

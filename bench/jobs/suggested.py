@@ -8,8 +8,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from aqepilot.log import read_log
-from aqepilot.log.suggestions import suggest
+from aqepilot import read_log
+from aqepilot.analysis.suggestions import suggest
 
 ALL = 1000
 spark = SparkSession.builder.appName("bench-suggested").getOrCreate()

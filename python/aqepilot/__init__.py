@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from aqepilot.__about__ import __version__
 
 if TYPE_CHECKING:
-    from aqepilot import experiment, log, points, recipes, report, testing
+    from aqepilot import analysis, experiment, points, recipes, testing
+    from aqepilot.analysis.explanation import explain
+    from aqepilot.analysis.replay import Replay, replay
     from aqepilot.decision import Decision
     from aqepilot.errors import AqePilotError, JarError, NotLiveError, PolicyError, Problem
-    from aqepilot.explanation import explain
+    from aqepilot.eventlog import read_log
+    from aqepilot.eventlog.frames import Log
     from aqepilot.function import policy
-    from aqepilot.log import Log, read_log
-    from aqepilot.log.replay import Replay, replay
     from aqepilot.policies import Policy
     from aqepilot.session import Status, configure, decisions, status, use
 
@@ -25,21 +26,29 @@ _HOME = {
     "AqePilotError": "errors",
     "Decision": "decision",
     "JarError": "errors",
-    "Log": "log",
+    "Log": "eventlog.frames",
     "NotLiveError": "errors",
     "Policy": "policies",
     "PolicyError": "errors",
     "Problem": "errors",
-    "Replay": "log.replay",
+    "Replay": "analysis.replay",
     "Status": "session",
     "configure": "session",
     "decisions": "session",
-    "explain": "explanation",
+    "explain": "analysis.explanation",
     "policy": "function",
-    "read_log": "log",
-    "replay": "log.replay",
+    "read_log": "eventlog",
+    "replay": "analysis.replay",
     "status": "session",
     "use": "session",
+}
+
+_MODULES = {
+    "analysis": "analysis",
+    "experiment": "experiment",
+    "points": "points",
+    "recipes": "recipes",
+    "testing": "testing",
 }
 
 __all__ = [
@@ -54,17 +63,16 @@ __all__ = [
     "Replay",
     "Status",
     "__version__",
+    "analysis",
     "configure",
     "decisions",
     "experiment",
     "explain",
-    "log",
     "points",
     "policy",
     "read_log",
     "recipes",
     "replay",
-    "report",
     "status",
     "testing",
     "use",
@@ -74,8 +82,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(import_module(f"aqepilot.{_HOME[name]}"), name)
-    elif name in ("experiment", "log", "points", "recipes", "report", "testing"):
-        value = import_module(f"aqepilot.{name}")
+    elif name in _MODULES:
+        value = import_module(f"aqepilot.{_MODULES[name]}")
     else:
         raise AttributeError(f"module 'aqepilot' has no attribute {name!r}")
     globals()[name] = value

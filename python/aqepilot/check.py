@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aqepilot import gateway, given, java, testing
+from aqepilot import gateway, java, session_policies, testing
 from aqepilot.errors import AqePilotError, PolicyError, Problem, first_line
 from aqepilot.experiment import definition
 from aqepilot.function import is_imported
@@ -60,7 +60,7 @@ def check_files(paths: Sequence[str | Path]) -> list[Problem]:
 
         with local_session() as spark:
             status(spark)
-            given.allow(spark, gateway.session(spark), policies)
+            session_policies.allow(spark, gateway.session(spark), policies)
             for policy in policies:
                 for key, text in policy.texts().items():
                     found = check_text(spark, policy, key)

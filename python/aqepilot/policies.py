@@ -21,7 +21,7 @@ from pydantic import (
 
 from aqepilot import catalog
 from aqepilot.errors import PolicyError, Problem, nearest
-from aqepilot.places import Places
+from aqepilot.toml import Places
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from aqepilot import catalog, gateway, given, jars, java, live, probe
+from aqepilot import catalog, gateway, jars, java, live, probe, session_policies
 from aqepilot.conf import (
     EXTENSION,
     EXTENSIONS_KEY,
@@ -29,8 +29,8 @@ from aqepilot.conf import (
 )
 from aqepilot.decision import COLUMNS, Decision
 from aqepilot.errors import AqePilotError, NotLiveError, PolicyError, Problem, first_line
-from aqepilot.given import PolicyLike
 from aqepilot.policies import PREFIX, Policy, as_policies
+from aqepilot.session_policies import PolicyLike
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -93,7 +93,7 @@ def configure(builder: Builder, *policies: PolicyLike, jar: str | Path | None = 
             raise NotLiveError(_running_without(running))
         session = gateway.next_session()
         merged = _with_policies(checked, None, options, running)
-        if given.allowed(session, checked):
+        if session_policies.allowed(session, checked):
             merged[TOKEN_KEY] = session.token
         return _with(builder, merged)
     path = str(jar or jars.find())
@@ -133,7 +133,7 @@ def use(spark: SparkSession, *policies: PolicyLike, name: str = "session", **poi
             and what to do; or the session may not change its settings. Nothing is set.
     """
     asked = [*policies, {"name": name, **points}] if points else policies
-    read = given.read(spark, asked)
+    read = session_policies.read(spark, asked)
     rows = status(spark)
     off = {row.name: row.detail for row in rows if row.kind == "point" and row.value == "off"}
     needed = {point for one in read for point in one.policy.points}
@@ -145,7 +145,7 @@ def use(spark: SparkSession, *policies: PolicyLike, name: str = "session", **poi
     token = spark.conf.get(TOKEN_KEY, None)
     try:
         with _refusals_told():
-            checked = given.as_texts(spark, read)
+            checked = session_policies.as_texts(spark, read)
         problems = [problem for policy in checked for problem in check_texts(spark, policy)]
         if problems:
             raise PolicyError(problems)
@@ -155,7 +155,11 @@ def use(spark: SparkSession, *policies: PolicyLike, name: str = "session", **poi
         raise
     with _refusals_told():
         _set(spark, checked)
-    if token is not None and not given.names_python(checked) and not probe.is_connect(spark):
+    if (
+        token is not None
+        and not session_policies.names_python(checked)
+        and not probe.is_connect(spark)
+    ):
         gateway.session(spark).rest()
 
 

@@ -20,7 +20,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import test_report
-from aqepilot.report.prices import Prices
+from aqepilot.analysis.prices import Prices
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "dist/site"

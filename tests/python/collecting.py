@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import event_logs
-from aqepilot.log import Log
+from aqepilot import Log
 
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 FRAMES = ("decisions", "queries", "stages", "policies", "experiments")

@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from aqepilot.log import Log, columns
+from aqepilot import Log
+from aqepilot.eventlog.frames import columns
 
 AT = datetime(2026, 11, 1, tzinfo=timezone.utc)
 OF_LOG = {"log": "file:///logs/app-1", "app_id": "app-1"}

@@ -10,7 +10,7 @@ from bench import first_query, overhead, suggestion_tables, suggestions
 from bench.reported import JOBS, trying
 from bench.suggestion_tables import AGAIN, FASTER, PLAIN, SAME, SLOWER, WITH, verdict
 
-from aqepilot.log.findings import KINDS
+from aqepilot.analysis.findings import KINDS
 
 Seconds = list[float | None]
 

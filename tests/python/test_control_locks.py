@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from aqepilot import control
-from aqepilot.control.locked import LockedFile
+from aqepilot.control.lock import LockedFile
 from aqepilot.control.store import Store
 from aqepilot.errors import AqePilotError
 

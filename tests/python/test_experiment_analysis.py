@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import tiers
-from aqepilot.experiment import guards, harm
-from aqepilot.experiment.analysis import Analysis, analyse
-from aqepilot.experiment.runs import Runs, rests_of
-from aqepilot.experiment.telling import interval
+from aqepilot.analysis.experiment import guards, harm
+from aqepilot.analysis.experiment.analysis import Analysis, analyse
+from aqepilot.analysis.experiment.runs import Runs, rests_of
+from aqepilot.analysis.intervals import interval
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 

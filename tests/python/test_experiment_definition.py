@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from aqepilot import catalog
+from aqepilot.analysis.experiment.metrics import METRICS
 from aqepilot.cli import main
 from aqepilot.errors import AqePilotError
 from aqepilot.experiment.definition import KEY, Definition, of_files
-from aqepilot.experiment.metrics import METRICS
 from aqepilot.policies import Policy
 
 FULL = """

@@ -13,17 +13,17 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 import tiers
-from aqepilot import control
+from aqepilot import Log, control
+from aqepilot.analysis.experiment import history, verdicts
+from aqepilot.analysis.experiment.analysis import analyse
+from aqepilot.analysis.experiment.experiment import Experiment
+from aqepilot.analysis.experiment.metrics import METRICS
+from aqepilot.analysis.experiment.money import money
+from aqepilot.analysis.experiment.runs import Runs
+from aqepilot.analysis.prices import Prices
+from aqepilot.analysis.report import experiments as reported
 from aqepilot.errors import AqePilotError
-from aqepilot.experiment import history, verdicts
-from aqepilot.experiment.analysis import analyse
-from aqepilot.experiment.described import Experiment
-from aqepilot.experiment.metrics import METRICS
-from aqepilot.experiment.money import money
-from aqepilot.experiment.runs import Runs
-from aqepilot.log import Log, columns
-from aqepilot.report import experiments as reported
-from aqepilot.report.prices import Prices
+from aqepilot.eventlog.frames import columns
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 

@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tiers
+from aqepilot import Log, read_log
+from aqepilot.analysis.experiment import history, metrics
+from aqepilot.analysis.experiment.analysis import Analysis, analyse
+from aqepilot.analysis.experiment.experiment import Experiment
+from aqepilot.analysis.experiment.runs import Runs
 from aqepilot.errors import AqePilotError
-from aqepilot.experiment import history, metrics
-from aqepilot.experiment.analysis import Analysis, analyse
-from aqepilot.experiment.described import Experiment
-from aqepilot.experiment.runs import Runs
-from aqepilot.log import Log, read_log
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 

@@ -14,14 +14,14 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-import aqepilot.log
+import aqepilot.eventlog
 import tiers
-from aqepilot import check
+from aqepilot import Log, check
+from aqepilot.analysis.experiment import history, planning
+from aqepilot.analysis.experiment.runs import Runs
 from aqepilot.cli import main
 from aqepilot.errors import AqePilotError
-from aqepilot.experiment import history, planning
-from aqepilot.experiment.runs import Runs
-from aqepilot.log import Log, columns
+from aqepilot.eventlog.frames import columns
 
 pytestmark = tiers.on("4.3")
 
@@ -77,7 +77,7 @@ def test_the_past_explains_what_the_input_does() -> None:
 
 def test_a_plan_is_kept() -> None:
     """Experiments with the effect that was planned for find it in as many days as were said."""
-    from aqepilot.experiment.analysis import analyse
+    from aqepilot.analysis.experiment.analysis import analyse
 
     days = planning.plan(made(30), top=0).days
     assert days
@@ -171,7 +171,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, runs: Runs, *words: str) -> str:
         yield None
 
     monkeypatch.setattr(check, "local_session", no_spark)
-    monkeypatch.setattr(aqepilot.log, "read_log", lambda *_: None)
+    monkeypatch.setattr(aqepilot.eventlog, "read_log", lambda *_: None)
     monkeypatch.setattr(history, "runs_of", lambda _: runs)
     done = CliRunner().invoke(main, ["experiment", "plan", "--log", "logs", *words])
     assert done.exit_code == 0, done.output

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tiers
-from aqepilot.experiment import adjusted, randomized
-from aqepilot.experiment.adjusted import CLIPPED_AT, Units
+from aqepilot.analysis.experiment import adjustment, randomization
+from aqepilot.analysis.experiment.adjustment import CLIPPED_AT, Units
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
@@ -32,7 +32,7 @@ def test_an_e_value_is_1_on_average_over_all_draws(share: float) -> None:
     for draw in itertools.product((0, 1), repeat=8):
         treated = np.array(draw)
         probability = np.prod(np.where(treated == 1, shares, 1 - shares))
-        total += probability * math.exp(randomized.log_e(rest, treated, shares))
+        total += probability * math.exp(randomization.log_e(rest, treated, shares))
     assert total == pytest.approx(1)
 
 
@@ -40,9 +40,9 @@ def test_the_process_ends_with_the_value() -> None:
     generator = np.random.default_rng(1)
     treated = generator.integers(0, 2, 300)
     rest, share = generator.normal(size=300) + treated, np.full(300, 0.5)
-    process = randomized.log_e_process(rest, treated, share)
-    assert process[-1] == pytest.approx(randomized.log_e(rest, treated, share))
-    assert process[9] == pytest.approx(randomized.log_e(rest[:10], treated[:10], share[:10]))
+    process = randomization.log_e_process(rest, treated, share)
+    assert process[-1] == pytest.approx(randomization.log_e(rest, treated, share))
+    assert process[9] == pytest.approx(randomization.log_e(rest[:10], treated[:10], share[:10]))
 
 
 @pytest.mark.parametrize("effect", [0.0, -0.2, 1.5])
@@ -53,7 +53,7 @@ def test_the_interval_has_the_effect_and_gets_narrow(effect: float) -> None:
     for n in (200, 3000):
         treated = generator.integers(0, 2, n)
         outcome = generator.normal(0, 0.2, n) + effect * treated
-        found = randomized.effect(outcome, treated, np.full(n, 0.5), clip=CLIP)
+        found = randomization.effect(outcome, treated, np.full(n, 0.5), clip=CLIP)
         assert found.lower < effect < found.upper
         assert found.lower < found.mean < found.upper
         widths.append(found.upper - found.lower)
@@ -65,14 +65,14 @@ def test_units_without_an_outcome_count_against_their_arm() -> None:
     treated = generator.integers(0, 2, 1000)
     outcome = generator.normal(0, 0.1, 1000)
     share = np.full(1000, 0.5)
-    assert not randomized.effect(outcome, treated, share, clip=CLIP).excludes_zero
+    assert not randomization.effect(outcome, treated, share, clip=CLIP).excludes_zero
     outcome[(treated == 1) & (generator.random(1000) < 0.2)] = math.inf
-    assert randomized.effect(outcome, treated, share, clip=CLIP).lower > 0
+    assert randomization.effect(outcome, treated, share, clip=CLIP).lower > 0
 
 
 def test_nothing_is_said_before_both_arms_are_there() -> None:
     share = np.full(3, 0.5)
-    found = randomized.effect(np.array([9.0, 9.0, 9.0]), np.array([1, 1, 1]), share)
+    found = randomization.effect(np.array([9.0, 9.0, 9.0]), np.array([1, 1, 1]), share)
     assert (found.lower, found.upper) == (-math.inf, math.inf)
 
 
@@ -104,7 +104,7 @@ def test_a_share_is_covered_at_all_times() -> None:
     missed = 0
     for _ in range(100):
         events = (generator.random(300) < 0.05).cumsum()
-        intervals = [randomized.share_interval(int(events[n]), n + 1) for n in range(0, 300, 7)]
+        intervals = [randomization.share_interval(int(events[n]), n + 1) for n in range(0, 300, 7)]
         missed += any(not i.lower <= 0.05 <= i.upper for i in intervals)
     assert missed <= 11
 
@@ -114,8 +114,8 @@ def test_lost_logs_of_one_arm_are_found_and_a_fair_draw_passes() -> None:
     n, shares = 200_000, [0.5, 0.5]
     treated = generator.random(n) < 0.5
     fair = [int((~treated).sum()), int(treated.sum())]
-    assert randomized.mismatch(fair, shares) < 1
-    assert randomized.mismatch([fair[0], int(fair[1] * 0.97)], shares) > 100
+    assert randomization.mismatch(fair, shares) < 1
+    assert randomization.mismatch([fair[0], int(fair[1] * 0.97)], shares) > 100
 
 
 def test_few_of_the_jobs_that_are_named_are_named_wrongly() -> None:
@@ -127,8 +127,8 @@ def test_few_of_the_jobs_that_are_named_are_named_wrongly() -> None:
         for job in range(100):
             treated = generator.integers(0, 2, 40)
             rest = generator.normal(0, 0.2, 40) + 0.5 * treated * (job < 10)
-            values.append(randomized.log_e(rest, treated, np.full(40, 0.5)))
-        found = randomized.discoveries(values)
+            values.append(randomization.log_e(rest, treated, np.full(40, 0.5)))
+        found = randomization.discoveries(values)
         named += len(found)
         wrong += sum(job >= 10 for job in found)
     assert named > 100
@@ -143,11 +143,11 @@ def test_a_run_is_expected_to_be_as_the_jobs_past_and_its_input_say() -> None:
     y = generator.normal(8, 2, jobs)[job] + 0.8 * size + 0.3 * (day % 7 == 0)
     y += generator.normal(0, 0.05, days * jobs)
     late = day > 20
-    found = adjusted.surprises(Units(day, job, y, size))[late]
+    found = adjustment.surprises(Units(day, job, y, size))[late]
     assert found.std() < 0.09
-    blind = adjusted.surprises(Units(day, job, y, np.full(days * jobs, np.nan)))[late]
+    blind = adjustment.surprises(Units(day, job, y, np.full(days * jobs, np.nan)))[late]
     assert 0.2 < blind.std() < 0.35
-    first = adjusted.surprises(Units(day, job, y, size))[:jobs]
+    first = adjustment.surprises(Units(day, job, y, size))[:jobs]
     assert (first == 0).all()
 
 
@@ -156,7 +156,7 @@ def test_a_run_without_an_outcome_is_infinitely_surprising_and_forgotten_soon() 
     y = np.full(30, 5.0)
     y[20] = np.nan
     zeros = np.zeros(30, dtype=np.int64)
-    found = adjusted.surprises(Units(day, zeros, y, np.full(30, np.nan)))
+    found = adjustment.surprises(Units(day, zeros, y, np.full(30, np.nan)))
     assert found[20] == math.inf
     assert np.abs(found[21:]).max() < 0.2
 
@@ -166,19 +166,19 @@ def test_groups_say_what_each_says_by_itself() -> None:
     n = 50_000
     x, treated = generator.normal(0, 0.1, n), (generator.random(n) < 0.3).astype(np.int64)
     share, group = np.full(n, 0.3), generator.integers(0, 7, n)
-    found = randomized.log_es(x, treated, share, group)
+    found = randomization.log_es(x, treated, share, group)
     alone = [
-        randomized.log_e(x[of], treated[of], share[of]) for of in (group == i for i in range(7))
+        randomization.log_e(x[of], treated[of], share[of]) for of in (group == i for i in range(7))
     ]
     assert found == pytest.approx(alone)
 
 
 def test_outcomes_may_be_as_large_as_they_like() -> None:
     x, treated = np.array([1e4, -1e4, 3e3]), np.array([1, 0, 0])
-    found = randomized.log_e(x, treated, np.full(3, 0.5))
+    found = randomization.log_e(x, treated, np.full(3, 0.5))
     # Each unit of the first two doubles it, and of the third nothing is left.
     assert math.isfinite(found)
-    assert randomized.log_e(x[:2], treated[:2], np.full(2, 0.5)) == pytest.approx(
+    assert randomization.log_e(x[:2], treated[:2], np.full(2, 0.5)) == pytest.approx(
         math.log(4) - math.log(2), abs=1e-6
     )
 
@@ -192,9 +192,9 @@ def test_many_units_are_told_as_few_are_but_sooner(
     treated, share = generator.integers(0, 2, n), np.where(np.arange(n) < n / 2, 0.5, 0.4)
     outcome = generator.normal(0, 0.5, n) + np.where(treated == 1, effect, 0)
     outcome[:5] = math.inf
-    few = randomized.effect(outcome, treated, share, clip=CLIP)
-    monkeypatch.setattr(randomized, "_MANY", 1000)
-    counted, *_ = randomized._counted(outcome, treated, share, CLIP)
+    few = randomization.effect(outcome, treated, share, clip=CLIP)
+    monkeypatch.setattr(randomization, "_MANY", 1000)
+    counted, *_ = randomization._counted(outcome, treated, share, CLIP)
     assert len(counted) < 5_000
-    many = randomized.effect(outcome, treated, share, clip=CLIP)
+    many = randomization.effect(outcome, treated, share, clip=CLIP)
     assert many == pytest.approx(few, abs=2e-4)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aqepilot.experiment.sequences import Interval, half_width, mean_interval, observations_needed
+from aqepilot.analysis.intervals import Interval, half_width, mean_interval, observations_needed
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 

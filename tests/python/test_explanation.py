@@ -5,8 +5,8 @@ import json
 import pytest
 
 from aqepilot import Status
+from aqepilot.analysis.explanation import Explanation, describe, no_decisions
 from aqepilot.decision import Decision
-from aqepilot.explanation import Explanation, describe, no_decisions
 
 FACTS = json.dumps({"join": {"type": "INNER"}, "query": {"description": "sales\n  report"}})
 

@@ -15,9 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import plans
 import tiers
+from aqepilot.analysis.bench import queries
+from aqepilot.analysis.bench.pairs import Paired, bench
 from aqepilot.cli import main as cli
 from aqepilot.errors import AqePilotError, PolicyError
-from aqepilot.experiment import Paired, bench, queries
 from test_live_cli import aqepilot_command
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
@@ -46,7 +47,7 @@ def taking(monkeypatch: pytest.MonkeyPatch) -> Taking:
     """
     now, noise = [0.0], random.Random(1)
     clock = SimpleNamespace(perf_counter=lambda: now[0])
-    monkeypatch.setattr("aqepilot.experiment.paired.time", clock)
+    monkeypatch.setattr("aqepilot.analysis.bench.pairs.time", clock)
 
     def query(plain: float, treated: float) -> Callable[[SparkSession], None]:
         def run(spark: SparkSession) -> None:

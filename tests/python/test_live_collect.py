@@ -13,10 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 import event_logs
 import tiers
+from aqepilot import Log, read_log
 from aqepilot.errors import AqePilotError
-from aqepilot.log import Log, columns, files, read_log
-from aqepilot.log.namespaces import Namespace
-from aqepilot.log.tables import Collected, collect
+from aqepilot.eventlog import files
+from aqepilot.eventlog.collect.namespaces import Namespace
+from aqepilot.eventlog.collect.tables import Collected, collect
+from aqepilot.eventlog.frames import columns
 from collecting import FRAMES, differences, lines
 from conftest import CommandLine
 
@@ -229,7 +231,7 @@ def test_what_cannot_be_read_is_told_once(
     assert collect(spark, logs, to) == Collected(0, 2, 0, 0, 0)
     damaged.write_bytes(whole)
     assert collect(spark, logs, to).logs == 0
-    monkeypatch.setattr("aqepilot.log.files._text", nothing_of(damaged))
+    monkeypatch.setattr("aqepilot.eventlog.files._text", nothing_of(damaged))
     damaged.write_bytes(whole + b"x")
     assert collect(spark, logs, to) == Collected(0, 1, 0, 0, 1)
     assert "nothing of it could be read" in problem_of(read_log(spark, to), damaged)
@@ -263,7 +265,7 @@ def test_two_at_once_count_once(
 ) -> None:
     """The second begins before the first has ended."""
     event_logs.written(spark, lines("app-1"), tmp_path / "logs" / "app-1")
-    monkeypatch.setattr("aqepilot.log.tables._known", lambda *_: set())
+    monkeypatch.setattr("aqepilot.eventlog.collect.tables._known", lambda *_: set())
     collect(spark, tmp_path / "logs", to)
     collect(spark, tmp_path / "logs", to)
     assert counts(spark, to) == expected("app-1")

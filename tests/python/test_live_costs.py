@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 import event_logs
 import made_logs
 import tiers
+from aqepilot import Log, read_log
+from aqepilot.analysis.costs import costs
+from aqepilot.analysis.explanation.query import explain, listed
 from aqepilot.errors import AqePilotError
-from aqepilot.log import Log, read_log
-from aqepilot.log.costs import costs
-from aqepilot.log.explaining import explain, listed
 from conftest import CommandLine
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 import submitting
 import tiers
-from aqepilot.log import Log, read_log
-from aqepilot.log.replay import replay
-from aqepilot.report import data, decided, skew
+from aqepilot import Log, read_log
+from aqepilot.analysis.replay import replay
+from aqepilot.analysis.report import data, outcomes, skew
 
 pytestmark = [tiers.on("3.5"), tiers.READS_LOGS]
 
@@ -110,7 +110,7 @@ def test_a_report_has_the_figures_of_shuffles_whose_partitions_it_does_not_know(
     read: Callable[[str], Log], value: str, lengths: set[int]
 ) -> None:
     log = read(value)
-    shuffles = skew.shuffles(decided.of(log.decisions), data._queries(log.queries))
+    shuffles = skew.shuffles(outcomes.of(log.decisions), data._queries(log.queries))
     assert {len(shuffle.bytes_by_partition_id) for shuffle in shuffles} == lengths
     assert all(shuffle.max_bytes > 2 * shuffle.median_bytes for shuffle in shuffles)
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import event_logs
 import skewed
 import tiers
-from aqepilot.log import read_log
+from aqepilot import read_log
 from conftest import Submit
 from submitting import EXTENSION
 

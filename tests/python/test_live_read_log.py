@@ -18,8 +18,11 @@ import event_logs
 import policies
 import submitting
 import tiers
+from aqepilot import Log, read_log
+from aqepilot.analysis import slots
 from aqepilot.errors import AqePilotError
-from aqepilot.log import Log, files, of_files, read_log, slots
+from aqepilot.eventlog import files
+from aqepilot.eventlog.frames import of_files
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
@@ -395,7 +398,7 @@ def test_many_applications_at_once(
 READ_QUERIES = """
 import sys
 from pyspark.sql import SparkSession
-from aqepilot.log import read_log
+from aqepilot import read_log
 spark = SparkSession.builder.getOrCreate()
 for path in sys.argv[1:]:
     for row in read_log(spark, path).queries.where("execution_id = 10000").collect():
@@ -492,7 +495,7 @@ def test_nothing_there(spark: SparkSession, tmp_path: Path) -> None:
 NOT_PERMITTED = """
 import sys
 from pyspark.sql import SparkSession
-from aqepilot.log import read_log
+from aqepilot import read_log
 spark = SparkSession.builder.getOrCreate()
 try:
     read_log(spark, sys.argv[1] + "/closed")

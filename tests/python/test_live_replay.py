@@ -15,11 +15,10 @@ import made_logs
 import python_policies
 import submitting
 import tiers
-from aqepilot import catalog
+from aqepilot import Log, catalog, read_log
+from aqepilot.analysis.replay import replay, texts_in_force
+from aqepilot.analysis.replay.conditions import checked, failing
 from aqepilot.errors import AqePilotError, PolicyError
-from aqepilot.log import Log, read_log
-from aqepilot.log.conditions import checked, failing
-from aqepilot.log.replay import replay, texts_in_force
 from aqepilot.policies import Policy
 from conftest import CommandLine
 

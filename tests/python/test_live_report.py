@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 import submitting
 import tiers
-from aqepilot.log import read_log
-from aqepilot.log.tables import collect
-from aqepilot.report import data, report
-from aqepilot.report.values import Data
+from aqepilot import read_log
+from aqepilot.analysis.report import data, report
+from aqepilot.analysis.report.values import Data
+from aqepilot.eventlog.collect.tables import collect
 from conftest import CommandLine, reads_logs
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 import made_logs
 import tiers
-from aqepilot.log import Log
-from aqepilot.log.findings import KINDS
-from aqepilot.log.suggestions import Suggestion, sentences, suggest
+from aqepilot import Log
+from aqepilot.analysis.findings import KINDS
+from aqepilot.analysis.suggestions import Suggestion, sentences, suggest
 from aqepilot.policies import Policy
 from conftest import CommandLine, reads_logs
 
@@ -425,7 +425,7 @@ def test_a_broadcast_that_the_recipe_leaves_alone_is_no_finding(spark: SparkSess
 def test_the_command(
     log: Log, tmp_path: Path, command_line: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aqepilot.log.read_log", lambda *_: log)
+    monkeypatch.setattr("aqepilot.eventlog.read_log", lambda *_: log)
     shown = command_line("suggest", "--log", "x", "--top", "2", "--write", tmp_path)
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.startswith("1. A broadcast larger than estimated: ")

@@ -6,7 +6,7 @@ import itertools
 import json
 from pathlib import Path
 
-from aqepilot.log import columns
+from aqepilot.eventlog.frames import columns
 
 # By version, the columns of each frame with their types. A version that was released stays.
 PINNED = json.loads((Path(__file__).parent / "log_columns.json").read_text("utf-8"))

@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from aqepilot import Log
 from aqepilot.errors import AqePilotError
-from aqepilot.log import Log, codecs, files
-from aqepilot.log.files import LogFile
+from aqepilot.eventlog import codecs, files
+from aqepilot.eventlog.files import LogFile
 
 TEXT = b"".join(b'{"Event":"%d"}\n' % n for n in range(100_000))
 

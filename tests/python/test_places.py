@@ -2,8 +2,8 @@
 
 import pytest
 
-from aqepilot.places import Places
 from aqepilot.policies import tomllib
+from aqepilot.toml import Places
 
 DOCUMENTS = [
     'a = \'x\'\nb = "y\\t\\u00e9\\"z"\n',

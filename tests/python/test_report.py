@@ -11,13 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import aqepilot.report
-from aqepilot.cli import main as cli
-from aqepilot.errors import AqePilotError
-from aqepilot.log.suggestions import Suggestion
-from aqepilot.report import page, pictures
-from aqepilot.report.prices import Prices, PricesError
-from aqepilot.report.values import (
+import aqepilot.analysis.report
+from aqepilot.analysis.prices import Prices, PricesError
+from aqepilot.analysis.report import page, pictures
+from aqepilot.analysis.report.values import (
     BadPolicy,
     Cost,
     Costs,
@@ -35,6 +32,9 @@ from aqepilot.report.values import (
     TwoShares,
     UnevenStage,
 )
+from aqepilot.analysis.suggestions import Suggestion
+from aqepilot.cli import main as cli
+from aqepilot.errors import AqePilotError
 
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=y>"
 VOID = {"meta", "br", "link", "img", "hr", "input"}
@@ -405,8 +405,8 @@ def test_what_cannot_be_written_is_told_before_spark_starts(
 def test_a_page_that_is_there_is_replaced_whole(tmp_path: Path) -> None:
     path = tmp_path / "r.html"
     path.write_text("before")
-    aqepilot.report._write("after ⋈", path)
+    aqepilot.analysis.report._write("after ⋈", path)
     assert path.read_text("utf-8") == "after ⋈"
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(AqePilotError, match="cannot write the page"):
-        aqepilot.report._write("x", tmp_path / "gone" / "r.html")
+        aqepilot.analysis.report._write("x", tmp_path / "gone" / "r.html")

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import aqepilot
-from aqepilot import AqePilotError, NotLiveError, Policy, PolicyError, given, session
+from aqepilot import AqePilotError, NotLiveError, Policy, PolicyError, session, session_policies
 from aqepilot.conf import EXTENSION, TOKEN_KEY
 
 JAR = "/j/aqepilot-spark-4.3_2.13-0.1.0.jar"
@@ -218,7 +218,7 @@ class Gateway:
 @pytest.fixture
 def driver(monkeypatch):
     gateway = Gateway()
-    for module in (session, given):
+    for module in (session, session_policies):
         monkeypatch.setattr(module, "gateway", gateway)
     return gateway
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aqepilot.log.slots import Layout, laid_out, lay_out
+from aqepilot.analysis.slots import Layout, laid_out, lay_out
 
 TASKS = st.lists(st.integers(0, 10_000), min_size=1, max_size=60)
 

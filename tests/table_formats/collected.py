@@ -13,9 +13,10 @@ from unittest import mock
 from pyspark.sql import SparkSession
 
 import submitting
-from aqepilot.log import columns, read_log
-from aqepilot.log.namespaces import Namespace
-from aqepilot.log.tables import Collected, collect
+from aqepilot import read_log
+from aqepilot.eventlog.collect.namespaces import Namespace
+from aqepilot.eventlog.collect.tables import Collected, collect
+from aqepilot.eventlog.frames import columns
 from collecting import FRAMES, differences, lines
 
 NAMESPACES = {"delta": "catalog:of_{}", "iceberg": "catalog:ice.of_{}", "parquet": "catalog:pq_{}"}

@@ -93,11 +93,11 @@ def plan_experiment(
 
     What is told holds for four of five experiments that are looked at after every run.
     """
-    from aqepilot.experiment import needs_numpy
-    from aqepilot.log import read_log
+    from aqepilot.analysis.experiment import needs_numpy
+    from aqepilot.eventlog import read_log
 
     needs_numpy()
-    from aqepilot.experiment import history, metrics, planning
+    from aqepilot.analysis.experiment import history, metrics, planning
 
     with log_session(logs, master, "aqepilot experiment plan") as spark:
         runs = history.runs_of(read_log(spark, logs))
@@ -194,14 +194,14 @@ def analyse_experiment(
     To look after every run is allowed: intervals hold at all times at once. Ends with 1 where the
     verdict is stop or broken, or a job is harmed.
     """
-    from aqepilot.experiment import needs_numpy
-    from aqepilot.log import read_log
+    from aqepilot.analysis.experiment import needs_numpy
+    from aqepilot.eventlog import read_log
 
     needs_numpy()
+    from aqepilot.analysis.experiment import analysis, history, verdicts
+    from aqepilot.analysis.experiment.money import money
+    from aqepilot.analysis.prices import Prices
     from aqepilot.control.rules import shown
-    from aqepilot.experiment import analysis, history, verdicts
-    from aqepilot.experiment.money import money
-    from aqepilot.report.prices import Prices
 
     prices = Prices.from_file(prices_file) if prices_file else None
     conf = dict(setting(text) for text in settings)

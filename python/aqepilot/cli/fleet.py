@@ -73,27 +73,27 @@ def control(
     with the same selectors back. status tells the rules, log who wrote what, when and why.
     """
     from aqepilot import control as files
-    from aqepilot.control import telling
+    from aqepilot.control import sentences
 
     own = {name: value for name, value in selectors.items() if value is not None}
     shown: Sequence[files.Rule] | Sequence[files.Write]
-    telling.check_options(action, own, rule, everything, reason, lasts, until)
-    settings = telling.settings(conf)
+    sentences.check_options(action, own, rule, everything, reason, lasts, until)
+    settings = sentences.settings(conf)
     if action in ("off", "shadow"):
-        end = telling.end(lasts, until)
+        end = sentences.end(lasts, until)
         mode: Literal["off", "shadow"] = "off" if action == "off" else "shadow"
         made = files.lower(path, mode, own, reason=reason, until=end, by=by, conf=settings)
         shown = [made]
-        told: str | Table = telling.done(action, [made], path)
+        told: str | Table = sentences.done(action, [made], path)
     elif action == "on":
         shown = lifted = files.lift(
             path, own, rule=rule, everything=everything, reason=reason, by=by, conf=settings
         )
-        told = telling.done(action, lifted, path)
+        told = sentences.done(action, lifted, path)
     else:
         found = files.read(path, settings)
         shown = found.rules if action == "status" else found.history
-        told = telling.table(found, action)
+        told = sentences.table(found, action)
     if as_json:
         click.echo(json.dumps([one.model_dump(mode="json") for one in shown], indent=2))
     elif isinstance(told, str):

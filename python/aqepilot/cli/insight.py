@@ -62,9 +62,9 @@ def costs(
     All figures are time of cores. With --slots it is an estimate: tasks keep the times that they
     had, however many run at once.
     """
-    from aqepilot.log import costs as of
-    from aqepilot.log import read_log
-    from aqepilot.report.prices import Prices
+    from aqepilot.analysis import costs as of
+    from aqepilot.analysis.prices import Prices
+    from aqepilot.eventlog import read_log
 
     prices = Prices.from_file(prices_file) if prices_file else None
     with log_session(logs, master, "aqepilot costs") as spark:
@@ -160,14 +160,15 @@ def explain(
     as_json: bool,
 ) -> None:
     """Tell what Spark knew in one query, what was decided, and what came of it."""
-    from aqepilot.log import explaining, read_log
+    from aqepilot.analysis.explanation import query as of_query
+    from aqepilot.eventlog import read_log
 
     with log_session(logs, master, "aqepilot explain") as spark:
         log = read_log(spark, logs)
         if query is None:
-            rows = [row.asDict() for row in explaining.listed(log, top, app)]
+            rows = [row.asDict() for row in of_query.listed(log, top, app)]
         else:
-            told = explaining.explain(log, query, app)
+            told = of_query.explain(log, query, app)
     if query is None:
         if as_json:
             click.echo(json.dumps(rows, indent=2))
@@ -204,7 +205,8 @@ def suggest(
     policy helps, it says what to change in the job. What is at stake is the most that could be
     had, and no promise.
     """
-    from aqepilot.log import findings, read_log, suggestions
+    from aqepilot.analysis import findings, suggestions
+    from aqepilot.eventlog import read_log
     from aqepilot.policies import Policy
 
     with log_session(logs, master, "aqepilot suggest") as spark:

@@ -71,7 +71,7 @@ def collect(
     The tables are Parquet in a folder, or Delta Lake, Iceberg or Parquet in a namespace of one of
     Spark's catalogs. Run it as often as you like: it can be killed at any point.
     """
-    from aqepilot.log import destinations, tables
+    from aqepilot.eventlog.collect import destinations, tables
 
     destinations.check(to, table_format)
     with log_session(logs, master, "aqepilot collect") as spark:
@@ -137,21 +137,22 @@ def replay(
 
     Python functions are imported, also from the working directory, and called by Spark's tasks.
     """
-    from aqepilot.log import read_log, replay_result
+    from aqepilot.analysis.replay import summary
+    from aqepilot.eventlog import read_log
 
     sys.path.append(str(Path.cwd()))
     with log_session(logs, master, "aqepilot replay") as spark:
-        found = replay_result.replayed(read_log(spark, logs), policies, against, conditions)
+        found = summary.replayed(read_log(spark, logs), policies, against, conditions)
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
         out = console()
         out.print(escape(found["summary"]))
         if found["changes"]:
-            out.print(table(replay_result.HEAD, replay_result.rows(found["changes"])))
-        for line in replay_result.lines(found):
+            out.print(table(summary.HEAD, summary.rows(found["changes"])))
+        for line in summary.lines(found):
             click.echo(line, err=True)
-    sys.exit(1 if replay_result.fails(found) else 0)
+    sys.exit(1 if summary.fails(found) else 0)
 
 
 @click.command(
@@ -181,7 +182,7 @@ def report(
 
     It needs no network and no script. What comes to this machine is bounded, whatever the logs.
     """
-    from aqepilot import report as page
+    from aqepilot.analysis import report as page
 
     page.check(output)
     prices = page.Prices.from_file(prices_file) if prices_file else None

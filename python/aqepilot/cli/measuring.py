@@ -106,8 +106,8 @@ def bench(
     at once, so that one may stop when one likes. Ends with 1 where the treatment is slower, where
     a query is, or where one fails with the policies only.
     """
+    from aqepilot.analysis.bench import pairs, queries, summary
     from aqepilot.check import local_session
-    from aqepilot.experiment import paired, queries, telling
 
     wanted = queries.read(files)
     conf = dict(setting(text) for text in settings)
@@ -117,7 +117,7 @@ def bench(
             queries.register(spark, tables)
         if setup:
             queries.set_up(spark, setup)
-        each = paired.bench(
+        each = pairs.bench(
             spark,
             wanted,
             policies,
@@ -129,11 +129,11 @@ def bench(
             seed=seed,
             runs=runs,
         )
-        found = telling.streamed(each, console(), quiet=as_json)
+        found = summary.streamed(each, console(), quiet=as_json)
     if as_json:
-        click.echo(json.dumps(telling.data(found), indent=2))
+        click.echo(json.dumps(summary.data(found), indent=2))
     else:
-        for line in telling.sentences(found):
+        for line in summary.sentences(found):
             click.echo(line)
     sys.exit(1 if found.verdict in ("slower", "broken") or found.harmed else 0)
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from aqepilot import java
-from aqepilot.control.locked import LOCK, LockedFile
+from aqepilot.control.lock import LOCK, LockedFile
 from aqepilot.control.store import failed
 from aqepilot.errors import AqePilotError, Problem, first_line
 

@@ -1,0 +1,1 @@
+"""What event logs say: replay, costs, suggestions, reports, and whether policies help."""

@@ -1,0 +1,1 @@
+"""`aqepilot bench`: queries with and without policies, in pairs."""

@@ -1,0 +1,268 @@
+"""Runs of jobs out of event logs: what an experiment compares, and what is known from before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from aqepilot.analysis.experiment.experiment import Experiment, described
+from aqepilot.analysis.experiment.metrics import METRICS, collected, floored, runs, sums
+from aqepilot.analysis.experiment.runs import Runs
+from aqepilot.errors import AqePilotError, Problem
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from aqepilot.eventlog.frames import Log
+
+# Airflow's name of a run that is made up for: it reads another day's data, at another time.
+_IS_BACKFILL = "coalesce(run LIKE 'backfill__%', false)"
+
+
+@contextmanager
+def kept(log: Log) -> Iterator[Log]:
+    """The same log, read once for all that is asked of it meanwhile, and no more than is needed."""
+    sources = ("task_ms", "wall_ms", "cpu_ms", "executor_core_ms", "shuffle_write_bytes")
+    frames = {
+        "applications": log.applications.select("log", "app_name", "app_id", "ended"),
+        "queries": log.queries.select(
+            *("log", "job", "run", "fingerprint", "experiment", "unit", "started", "ended"),
+            *("succeeded", "error", "input_bytes", "disk_spill_bytes", *sources),
+        ),
+        "experiments": log.experiments,
+    }
+    persisted = {name: frame.persist() for name, frame in frames.items()}
+    try:
+        yield log.replace(**persisted)
+    finally:
+        for frame in persisted.values():
+            frame.unpersist()
+
+
+def runs_of(log: Log) -> Runs:
+    """Returns one run for each run of a job in the logs, none of an experiment.
+
+    What the job and its run are is what aqepilot recorded, else the application's name and id. A
+    run that was tried again is one run with all that its attempts took. It has failed where the log
+    of its last application has no end, or the last query in it failed.
+
+    Args:
+        log: As `aqepilot.read_log` gives it.
+
+    Raises:
+        AqePilotError: There is no run with a query, or there are more than a million.
+    """
+    found = collected(_past(log))
+    if not len(found["job"]):
+        raise AqePilotError(Problem("RUNS_MISSING", "the logs have no run with a query."))
+    return runs(found)
+
+
+def runs_in(
+    log: Log,
+    name: str | None = None,
+    *,
+    arm: str | None = None,
+    abandoned_after_hours: float = 24.0,
+) -> tuple[Experiment, Runs]:
+    """Returns the units of an experiment, and what is in the logs of their jobs from before.
+
+    A unit that was assigned and has no outcome counts as failed, for its arm: its application broke
+    off. One whose application may still run is left out. Runs that Airflow calls backfills are
+    told apart.
+
+    Args:
+        log: As `aqepilot.read_log` gives it.
+        name: The experiment; null for the only one.
+        arm: The arm to compare with the control; null for the second.
+        abandoned_after_hours: An application without an end that began less than so long ago may
+            still run.
+
+    Raises:
+        AqePilotError: There is no such experiment or arm, or several; or there are too many units.
+    """
+    of = described(log, name, arm)
+    units = collected(_units(log, of, abandoned_after_hours))
+    is_over = units.pop("is_over")
+    parts = [{key: values[is_over] for key, values in units.items()}]
+    if of.unit_kind != "session":
+        past = _past(_without(log, of.name), by_query=of.unit_kind == "query_run")
+        parts.append(collected(past))
+    return of._replace(running=int((~is_over).sum())), runs(*parts)
+
+
+def queries_in(log: Log, of: Experiment) -> Runs:
+    """Returns the queries of the units of an experiment, by job and fingerprint.
+
+    All queries of a unit with one fingerprint are one, and have the unit's arm.
+
+    Args:
+        log: As for `runs_in`.
+        of: What `runs_in` gave.
+
+    Raises:
+        AqePilotError: There are more than a million.
+    """
+    from pyspark.sql import functions
+    from pyspark.sql.functions import expr
+
+    queries = (
+        log.queries.where(functions.col("experiment") == of.name)
+        .where("fingerprint IS NOT NULL")
+        .groupBy("unit", "fingerprint")
+        .agg(*sums())
+    )
+    found = (
+        _drawn(log, of)
+        .join(queries, "unit")
+        .where(f"NOT {_IS_BACKFILL}")
+        .select(
+            expr("concat(job, '|', fingerprint)").alias("job"),
+            expr("unix_millis(coalesce(last_ended, last_told)) / 86400000D").alias("ended"),
+            functions.col("has_failed").alias("failed"),
+            functions.lit(False).alias("backfill"),
+            functions.lit(True).alias("counted"),
+            *("treated", "share", "exposed", "input_bytes", "out_of_memory"),
+            *(floored(metric) for metric in METRICS),
+        )
+    )
+    return runs(collected(found), collected(_past(_without(log, of.name), by_query=True)))
+
+
+def _drawn(log: Log, of: Experiment) -> DataFrame:
+    """The units of two arms, with the treatment's probability: null where it was no arm yet."""
+    from pyspark.sql import functions
+    from pyspark.sql.functions import expr
+
+    # Names of arms are words joined by +, which need no quoting.
+    weight = "cast(str_to_map(first_arms, ',', ':')['{}'] AS double)"
+    control, treatment = weight.format(of.control), weight.format(of.treatment)
+    return (
+        log.experiments.where(functions.col("experiment") == of.name)
+        .groupBy("unit")
+        .agg(
+            # A guard rail's event names the arm that it stopped.
+            expr("min_by(arm, time) FILTER (WHERE what <> 'stopped')").alias("arm"),
+            expr("min_by(arms, time)").alias("first_arms"),
+            expr("max_by(log, time)").alias("log"),
+            expr("max_by(job, time)").alias("job"),
+            expr("max_by(run, time)").alias("run"),
+            functions.max("time").alias("last_told"),
+            expr("bool_or(what = 'exposed')").alias("exposed"),
+        )
+        .where(functions.col("arm").isin(of.control, of.treatment))
+        .withColumn("share", expr(f"try_divide({treatment}, {treatment} + {control})"))
+        .withColumn("treated", functions.col("arm") == of.treatment)
+    )
+
+
+def _units(log: Log, of: Experiment, abandoned_after_hours: float) -> DataFrame:
+    from pyspark.sql import functions
+    from pyspark.sql.functions import expr
+
+    queries = log.queries.where(functions.col("experiment") == of.name).groupBy("unit").agg(*sums())
+    ends = log.applications.select("log", functions.col("ended").alias("app_ended"))
+    broken_off = (
+        log.queries.where("started IS NOT NULL AND ended IS NULL")
+        .select("log", functions.lit(True).alias("broke_off"))
+        .distinct()
+    )
+    job = f"concat(job, CASE WHEN {_IS_BACKFILL} THEN ' (backfill)' ELSE '' END)"
+    at = "last_ended, app_ended"
+    is_over = (
+        "app_ended IS NOT NULL OR last_told < current_timestamp() - "
+        f"make_dt_interval(0, 0, 0, {abandoned_after_hours * 3600:f})"
+    )
+    if of.unit_kind == "query_run":
+        job = f"concat({job}, '|', substring_index(unit, '|', -1))"
+        # The application's end says nothing of a query that has ended, and without an end it broke
+        # off: it had begun.
+        failed = "coalesce(has_failed, true)"
+    elif of.unit_kind == "session":
+        failed = "coalesce(has_failed, app_ended IS NULL)"
+    else:
+        # Who stops an application in the middle of a query ends it well.
+        failed = "app_ended IS NULL OR coalesce(broke_off, false) OR coalesce(has_failed, false)"
+        at = "app_ended, last_ended"
+    if of.unit_kind != "job_run":
+        is_over += " OR last_ended IS NOT NULL"
+    return (
+        _drawn(log, of)
+        .join(ends, "log", "left")
+        .join(broken_off, "log", "left")
+        .join(queries, "unit", "left")
+        .select(
+            expr(job).alias("job"),
+            expr(f"unix_millis(coalesce({at}, last_told)) / 86400000D").alias("ended"),
+            "treated",
+            expr(f"NOT {_IS_BACKFILL}").alias("counted"),
+            expr(_IS_BACKFILL).alias("backfill"),
+            "share",
+            "exposed",
+            expr(failed).alias("failed"),
+            expr("coalesce(out_of_memory, false)").alias("out_of_memory"),
+            expr("cast(coalesce(input_bytes, 0) AS double)").alias("input_bytes"),
+            expr(f"coalesce({is_over}, false)").alias("is_over"),
+            *(floored(name) for name in METRICS),
+        )
+    )
+
+
+def _without(log: Log, experiment: str) -> Log:
+    """The logs without what is of an experiment."""
+    from pyspark.sql import functions
+
+    units = log.experiments.where(functions.col("experiment") == experiment)
+    queries = log.queries.join(units.select("log").distinct(), "log", "left_anti")
+    return log.replace(queries=queries)
+
+
+def _past(log: Log, *, by_query: bool = False) -> DataFrame:
+    from pyspark.sql import functions
+    from pyspark.sql.functions import expr
+
+    queries = log.queries
+    keys = ["log"]
+    if by_query:
+        keys.append("fingerprint")
+        queries = queries.where("fingerprint IS NOT NULL")
+    summed = queries.groupBy(*keys).agg(
+        functions.max("job").alias("job"), functions.max("run").alias("run"), *sums()
+    )
+    known = log.applications.select("log", "app_name", "app_id", "ended")
+    job = "coalesce(job, app_name, '')"
+    if by_query:
+        job = f"concat({job}, '|', fingerprint)"
+    applications = summed.join(known, "log").select(
+        expr(job).alias("job"),
+        expr("coalesce(run, app_id, log)").alias("run"),
+        expr("coalesce(ended, last_ended)").alias("at"),
+        expr("has_failed" if by_query else "ended IS NULL OR has_failed").alias("failed"),
+        "queries",
+        "input_bytes",
+        *METRICS,
+    )
+    no, half = functions.lit(False), functions.lit(0.5)
+    return (
+        applications.where(f"at IS NOT NULL AND NOT {_IS_BACKFILL}")
+        .groupBy("job", "run")
+        .agg(
+            expr("max(unix_millis(at)) / 86400000D").alias("ended"),
+            expr("max_by(failed, at)").alias("failed"),
+            *(expr(f"cast(sum({name}) AS double)").alias(name) for name in _SUMMED),
+        )
+        .select(
+            "job",
+            "ended",
+            *(no.alias(name) for name in ("treated", "counted", "exposed", "out_of_memory")),
+            no.alias("backfill"),
+            half.alias("share"),
+            "failed",
+            "input_bytes",
+            *(floored(name) for name in METRICS),
+        )
+    )
+
+
+_SUMMED: tuple[Any, ...] = ("queries", "input_bytes", *METRICS)

@@ -1,0 +1,69 @@
+"""What a report shows of experiments: what `aqepilot experiment analyse` says of each."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from aqepilot.analysis.report.values import Effect, Tried, TwoShares
+from aqepilot.errors import AqePilotError
+
+if TYPE_CHECKING:
+    from aqepilot.eventlog.frames import Log
+
+_MOST = 10
+
+
+def of(log: Log) -> tuple[Tried, ...]:
+    """Analyses the newest ten experiments of the logs, each with its second arm.
+
+    Args:
+        log: What `read_log` gave.
+    """
+    newest = (
+        log.experiments.where("experiment IS NOT NULL")
+        .groupBy("experiment")
+        .agg({"time": "max"})
+        .orderBy("max(time)", ascending=False)
+        .limit(_MOST)
+        .collect()
+    )
+    if not newest:
+        return ()
+    if not all(find_spec(name) for name in ("numpy", "scipy")):
+        problem = (
+            "experiments need numpy and scipy in this Python: pip install 'aqepilot[experiment]'."
+        )
+        return tuple(Tried(row["experiment"], problem=problem) for row in newest)
+    from aqepilot.analysis.experiment import history
+
+    with history.kept(log) as once:
+        return tuple(_tried(once, row["experiment"]) for row in newest)
+
+
+def _tried(log: Log, name: str) -> Tried:
+    from aqepilot.analysis.experiment import analysis, history, verdicts
+    from aqepilot.analysis.intervals import interval
+
+    try:
+        experiment, runs = history.runs_in(log, name)
+    except AqePilotError as error:
+        return Tried(name, problem="; ".join(problem.message for problem in error.problems))
+    found = analysis.analyse(runs, experiment.metric)
+    return Tried(
+        name,
+        found.verdict,
+        verdicts.sentences(experiment, found),
+        [
+            Effect(what, interval(exposed), interval(effect))
+            for what, exposed, effect in verdicts.metrics(experiment, found)
+        ],
+        experiment.treatment,
+        experiment.control,
+        [
+            TwoShares(
+                what, verdicts.share(both.treatment), verdicts.share(both.control), both.is_worse
+            )
+            for what, both in verdicts.guards(found)
+        ],
+    )

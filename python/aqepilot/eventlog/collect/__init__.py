@@ -1,0 +1,1 @@
+"""Event logs collected into tables."""
