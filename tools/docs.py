@@ -17,6 +17,7 @@ from pathlib import Path
 
 import click
 
+import aqepilot
 import aqepilot.demo
 from aqepilot import catalog, recipes
 from aqepilot.cli import main as cli
@@ -141,6 +142,44 @@ def _facts(facts: Iterable[catalog.Fact]) -> str:
 
 def reasons() -> str:
     return _table(("Reason", "Meaning"), _coded(catalog.reasons().items()))
+
+
+def remedies() -> str:
+    """What to do about each reason of a decision and each problem of the set-up."""
+    known = tomllib.loads((ROOT / "tools" / "remedies.toml").read_text("utf-8"))
+    parts = []
+    for title, kind, codes in (
+        ("Reasons of decisions", "reasons", catalog.reasons()),
+        ("Problems of the set-up", "problems", catalog.problems()),
+    ):
+        rows = [(_code(code), meaning, known[kind][code]) for code, meaning in codes.items()]
+        parts.append(f"## {title}\n\n{_table(('Code', 'Meaning', 'What you can do'), rows)}")
+    return "\n\n".join(parts)
+
+
+def api() -> str:
+    """What `import aqepilot` gives: functions with their arguments, classes, modules."""
+    functions, classes, modules = list[list[str]](), list[list[str]](), list[list[str]]()
+    for name in sorted(aqepilot.__all__):
+        value = getattr(aqepilot, name)
+        summary = _plain(inspect.getdoc(value) or "").partition("\n\n")[0]
+        if inspect.ismodule(value):
+            modules.append([f"aqepilot.{name}", summary])
+        elif inspect.isclass(value):
+            classes.append([f"aqepilot.{name}", summary])
+        elif callable(value):
+            words = ", ".join(map(_argument, inspect.signature(value).parameters.values()))
+            functions.append([f"aqepilot.{name}({words})", summary])
+    tables = ("Functions", functions), ("Classes", classes), ("Modules", modules)
+    return "\n\n".join(
+        f"## {title}\n\n{_table(('Name', 'Meaning'), _coded(rows))}" for title, rows in tables
+    )
+
+
+def _argument(argument: inspect.Parameter) -> str:
+    stars = {argument.VAR_POSITIONAL: "*", argument.VAR_KEYWORD: "**"}.get(argument.kind, "")
+    has_default = argument.default is not argument.empty
+    return f"{stars}{argument.name}" + (f"={argument.default!r}" if has_default else "")
 
 
 def of_log(name: str) -> Callable[[], str]:
@@ -452,7 +491,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     for block in (
         *(sparks, reasons, fates, problems, settings, functions),
         *(recipebook, commands, columns, events, differences, permissions),
-        *(hostility, jarmatrix, runs, selectors, forks, units, commonfacts, faults),
+        *(hostility, jarmatrix, runs, selectors, forks, units, commonfacts, faults, remedies, api),
     )
 } | {name: of_log(name) for name in log_columns.FRAMES if name != "decisions"}
 POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}

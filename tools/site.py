@@ -1,4 +1,4 @@
-"""The site's pages that stand at the root, as README.md its home page: their links begin there.
+"""What the site has beside docs/: the pages of the root, README.md as its home, and the Python API.
 
 A hook of mkdocs: `make site`.
 """
@@ -6,6 +6,10 @@ A hook of mkdocs: `make site`.
 from __future__ import annotations
 
 import re
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +20,29 @@ PAGES = {"README.md": "index.md"} | {page: page for page in ROOT_PAGES}
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Adds the pages that stand at the repository's root."""
+    """Adds the pages that stand at the repository's root, and pdoc's."""
     from mkdocs.structure.files import File
 
     for source, page in PAGES.items():
         text = (ROOT / source).read_text("utf-8")
         files.append(File.generated(config, page, content=from_docs(text)))
+    for page, text in api():
+        files.append(File.generated(config, f"api/{page}", content=text))
     return files
+
+
+def api() -> Iterator[tuple[str, str]]:
+    """Yields the pages of the Python reference, by their names."""
+    import pdoc
+
+    sys.path.insert(0, str(ROOT / "python"))
+    pdoc.render.configure(docformat="google")
+    # Spark is not there, so that pdoc leaves the names of its types as they are.
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pdoc.pdoc("aqepilot", output_directory=Path(folder))
+        for path in sorted(Path(folder).rglob("*.html")):
+            yield path.relative_to(folder).as_posix(), path.read_text("utf-8")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

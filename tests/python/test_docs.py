@@ -16,6 +16,7 @@ from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS
 from aqepilot.experiment.definition import Definition
 from aqepilot.function import is_imported
+from aqepilot.policies import tomllib
 
 pytestmark = tiers.on("4.3")
 
@@ -74,6 +75,12 @@ def test_every_decision_point_has_a_page():
             f"<!-- generated: facts {point} -->"
             in TEXT[ROOT / "docs/reference/points" / f"{point}.md"]
         )
+
+
+def test_every_reason_and_problem_has_a_remedy_and_no_other_code():
+    known = tomllib.loads((ROOT / "tools" / "remedies.toml").read_text("utf-8"))
+    assert list(known["reasons"]) == list(catalog.reasons())
+    assert list(known["problems"]) == list(catalog.problems())
 
 
 def names():
