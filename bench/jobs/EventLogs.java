@@ -1,5 +1,5 @@
 import com.sun.management.OperatingSystemMXBean;
-import io.aqepilot.terms.LoggedFacts$;
+import org.apache.spark.sql.aqepilot.settings.LoggedFacts$;
 import java.lang.management.ManagementFactory;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationHandler;
@@ -12,7 +12,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.EventLoggingListener;
 import org.apache.spark.scheduler.SparkListenerInterface;
-import org.apache.spark.sql.aqepilot.log.DecisionLog;
+import org.apache.spark.sql.aqepilot.record.DecisionLog;
 
 /**
  * Switches what aqepilot writes into the event log while an application runs, which no setting does,

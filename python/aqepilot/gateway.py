@@ -147,7 +147,7 @@ def _session_functions() -> Any:
     SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
     # The instance has the methods: static ones could be called from SQL, by java_method.
-    found = getattr(jvm.org.apache.spark.sql.aqepilot.python, "SessionFunctions$")
+    found = getattr(jvm.org.apache.spark.sql.aqepilot.policy.python, "SessionFunctions$")
     if not isinstance(found, JavaClass):
         message = (
             "the driver's aqepilot jar knows no Python functions: it is not the one that came with "

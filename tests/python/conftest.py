@@ -136,7 +136,7 @@ def spark(_spark_context: SparkSession, request: pytest.FixtureRequest) -> Itera
 @pytest.fixture(scope="session")
 def swallowed_faults(_spark_context: SparkSession) -> Callable[[], dict[str, int]]:
     """``swallowed_faults()``: how many faults of ours failed no query, so far, by their place."""
-    log = scala_objects.get(_spark_context, "org.apache.spark.sql.aqepilot.log.DecisionLog")
+    log = scala_objects.get(_spark_context, "org.apache.spark.sql.aqepilot.record.DecisionLog")
 
     def faults() -> dict[str, int]:
         # Each counter by itself would be four round trips.

@@ -108,7 +108,7 @@ def text(function: str, module: str = "functions") -> str:
 
 def session_functions(spark: SparkSession) -> Any:
     """Returns the driver's object that keeps what sessions' own Python brought."""
-    name = "org.apache.spark.sql.aqepilot.python.SessionFunctions"
+    name = "org.apache.spark.sql.aqepilot.policy.python.SessionFunctions"
     return scala_objects.get(spark, name).ofDriver()
 
 

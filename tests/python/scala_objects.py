@@ -17,7 +17,7 @@ def get(spark: SparkSession, name: str) -> Any:
 
     Args:
         spark: A classic session.
-        name: ``org.apache.spark.sql.aqepilot.decision.PolicySet``, say.
+        name: ``org.apache.spark.sql.aqepilot.policy.PolicySet``, say.
     """
     return of_jvm(spark._jvm, name)
 

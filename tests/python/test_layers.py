@@ -13,24 +13,25 @@ import pytest
 SOURCES = Path(__file__).parents[2] / "jvm/src/main"
 OURS = "io.aqepilot"
 IN_SPARK = "org.apache.spark.sql.aqepilot"
-POINTS = (f"{OURS}.points", f"{IN_SPARK}.points")
+POINTS = f"{IN_SPARK}.points"
 # From the lowest to the highest. A package that is not named belongs to the one around it.
 LAYERS = {
-    "terms and events": (f"{OURS}.terms", f"{OURS}.log"),
-    "doors to Spark's private classes": (
+    "what logs name, and codes": (f"{OURS}.log", f"{IN_SPARK}.reasons"),
+    "calls into Spark": (
         "org.apache.spark.sql.execution.adaptive",
         "org.apache.spark.sql.execution.aqepilot",
-        f"{IN_SPARK}.doors",
+        f"{IN_SPARK}.spark",
     ),
     "settings": (f"{IN_SPARK}.settings",),
-    "policy": (f"{OURS}.policy", f"{IN_SPARK}.python"),
-    "decision": (f"{OURS}.fingerprint", f"{IN_SPARK}.decision"),
-    "experiment": (f"{IN_SPARK}.experiment",),
-    "control": (f"{IN_SPARK}.control",),
-    "record": (f"{IN_SPARK}.log",),
+    "facts": (f"{IN_SPARK}.facts",),
+    "decision": (f"{IN_SPARK}.decision",),
+    "policy": (f"{IN_SPARK}.policy",),
+    "run: experiment and control": (f"{IN_SPARK}.run",),
+    "record": (f"{IN_SPARK}.record",),
     "what each point's rule does alike": (f"{IN_SPARK}.rule",),
-    "plans, shared by the points": (f"{OURS}.joins", f"{IN_SPARK}.plans"),
-    "points": POINTS,
+    "plans, shared by the points": (f"{IN_SPARK}.plans",),
+    "points": (POINTS,),
+    "the table functions": (f"{IN_SPARK}.sql",),
     "extension": (OURS, IN_SPARK),
 }
 PACKAGES = {
@@ -65,7 +66,7 @@ def home(name: str) -> str | None:
 
 def of_point(package: str) -> str | None:
     """Returns the decision point that a package is of."""
-    return next((package[len(p) + 1 :] for p in POINTS if package.startswith(f"{p}.")), None)
+    return package[len(POINTS) + 1 :] if package.startswith(f"{POINTS}.") else None
 
 
 def references(file: str, text: str) -> Iterator[Reference]:
@@ -116,21 +117,20 @@ def test_packages_do_not_refer_to_each_other_in_a_circle() -> None:
         if here and there and here != there and {here, there}.isdisjoint({OURS, IN_SPARK}):
             beneath.setdefault(here, set()).add(there)
     order = list(TopologicalSorter(beneath).static_order())  # CycleError names the circle.
-    assert order.index(f"{IN_SPARK}.decision") < order.index(f"{IN_SPARK}.control")
+    assert order.index(f"{IN_SPARK}.decision") < order.index(f"{IN_SPARK}.run")
 
 
 @pytest.mark.parametrize(
     ("package", "line", "is_wrong"),
     [
-        (f"{OURS}.policy", f"import {IN_SPARK}.log.DecisionLog", True),
-        (f"{IN_SPARK}.doors", f"def of = {IN_SPARK}.settings.AqePilotConf.Mode", True),
-        (f"{IN_SPARK}.log", f"import {OURS}.points.skew_join.SkewJoinPoint", True),
-        (f"{IN_SPARK}.points.skew_join", f"import {IN_SPARK}.points.join_reorder.{{A, B}}", True),
-        (f"{IN_SPARK}.decision", f"import {IN_SPARK}.{{control, Status}}", True),
-        (f"{IN_SPARK}.points.skew_join", f"import {OURS}.points.skew_join.SkewJoinPoint", False),
-        (f"{IN_SPARK}.points.skew_join", f"import {IN_SPARK}.plans.{{A => B, C}}", False),
-        (f"{IN_SPARK}.doors", f"/* see {IN_SPARK}.log.DecisionLog */", False),
-        (f"{OURS}.policy", "import org.apache.spark.sql.execution.SparkPlan", False),
+        (f"{IN_SPARK}.policy.sql", f"import {IN_SPARK}.record.DecisionLog", True),
+        (f"{IN_SPARK}.spark", f"def mode = {IN_SPARK}.settings.AqePilotConf.Mode", True),
+        (f"{IN_SPARK}.record", f"import {POINTS}.skew_join.SkewJoinPoint", True),
+        (f"{POINTS}.skew_join", f"import {POINTS}.join_reorder.{{A, B}}", True),
+        (f"{IN_SPARK}.decision", f"import {IN_SPARK}.{{run, Status}}", True),
+        (f"{POINTS}.skew_join", f"import {IN_SPARK}.plans.joins.{{A => B, C}}", False),
+        (f"{IN_SPARK}.spark", f"/* see {IN_SPARK}.record.DecisionLog */", False),
+        (f"{IN_SPARK}.policy", "import org.apache.spark.sql.execution.SparkPlan", False),
     ],
 )
 def test_a_reference_up_is_told(package: str, line: str, is_wrong: bool) -> None:
@@ -139,9 +139,9 @@ def test_a_reference_up_is_told(package: str, line: str, is_wrong: bool) -> None
 
 
 def test_each_point_has_its_package() -> None:
-    sources = (SOURCES / "scala").glob("io/aqepilot/points/*/*Point.scala")
+    sources = (SOURCES / "scala/org/apache/spark/sql/aqepilot/points").glob("*/*Point.scala")
     names = sorted(file.parent.name for file in sources)
     assert names == sorted(set(names))
-    text = (SOURCES / "scala/io/aqepilot/terms/DecisionPoints.scala").read_text()
+    text = (SOURCES / "scala/org/apache/spark/sql/aqepilot/decision/DecisionPoints.scala").read_text()
     listed = text[text.index("val names") : text.index("val all")]
     assert names == sorted(re.findall(r'"(\w+)"', listed))

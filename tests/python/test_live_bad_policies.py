@@ -321,8 +321,8 @@ print("reasons", sorted(policies.reasons(spark)))
     ("missing", "reasons"),
     [
         # Found when the rule is made: nobody is asked.
-        ("org/apache/spark/sql/aqepilot/plans/JoinFacts.class", []),
-        ("io/aqepilot/policy/PolicyCompiler$.class", ["INTERNAL_ERROR"]),
+        ("org/apache/spark/sql/aqepilot/plans/joins/JoinFacts.class", []),
+        ("org/apache/spark/sql/aqepilot/policy/sql/PolicyCompiler$.class", ["INTERNAL_ERROR"]),
     ],
 )
 def test_a_class_that_cannot_be_linked_fails_no_query(

@@ -213,7 +213,7 @@ def test_ten_thousand_evaluations_with_lambda_functions(spark: SparkSession) -> 
             "other": {"bytes_by_partition_id": others},
         }
         cases.append((json.dumps(facts), ",".join(answer)))
-    rehearsal = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.Rehearsal")
+    rehearsal = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.sql.Rehearsal")
 
     def ask(seed: int) -> list[str]:
         dice = random.Random(seed)

@@ -242,7 +242,7 @@ def test_a_forced_skew_join_comes_before_all_costs(
         plan = df._jdf.queryExecution().executedPlan().executedPlan()
         while plan.getClass().getSimpleName() != "SortMergeJoinExec":
             plan = plan.children().head()
-        states = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.plans.JoinState")
+        states = scala_objects.get(spark, "org.apache.spark.sql.aqepilot.plans.joins.JoinState")
         states.of(plan).get().force()
         after = executed(df)
         assert [j.skewed for j in after.joins] == [True]

@@ -23,7 +23,7 @@ WORKLOADS = {"tpch": tpch, "tpcds": tpcds}
 def fingerprint(spark: SparkSession, query: str) -> str:
     """Of a query that is analysed, and does not run."""
     plan = spark._jsparkSession.sql(query).queryExecution().analyzed()
-    return str(spark._jvm.io.aqepilot.fingerprint.Fingerprint.of(plan))
+    return str(spark._jvm.org.apache.spark.sql.aqepilot.facts.Fingerprint.of(plan))
 
 
 @pytest.fixture(params=WORKLOADS)

@@ -22,7 +22,7 @@ TOKEN = "0123456789abcdef" * 2
 JOIN = "SELECT count(*) FROM range(100) a JOIN range(100) b ON a.id = b.id"
 # A setter that a Scala object inherits is one of its class' static methods.
 SETTERS = ("set", "lazySet", "setPlain", "setOpaque", "setRelease", "getAndSet")
-PYTHON = "org.apache.spark.sql.aqepilot.python"
+PYTHON = "org.apache.spark.sql.aqepilot.policy.python"
 COSTS = "org.apache.spark.sql.execution.adaptive.AqePilotCostEvaluator"
 
 

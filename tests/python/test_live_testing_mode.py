@@ -56,7 +56,7 @@ for name, texts in sets.items():
     found[name] = [[q, g] for q, g, p in zip(queries * 2, got, plain * 2) if g != p]
 decided = spark.sql(
     "SELECT policy, point, count_if(applied) FROM aqepilot_decisions() GROUP BY 1, 2").collect()
-log = getattr(spark._jvm.org.apache.spark.sql.aqepilot.log, "DecisionLog$")
+log = getattr(spark._jvm.org.apache.spark.sql.aqepilot.record, "DecisionLog$")
 counters = getattr(log, "MODULE$").getActive().get().counters()
 found["faults"] = [str(counters.apply(i)) for i in range(counters.size())
                    if counters.apply(i)._1().startswith("errors.")]

@@ -21,7 +21,7 @@ BOXED = "Boolean|Byte|Short|Integer|Long|Float|Double|String"
 ABOVE = "Number|Object|CharSequence|Comparable|constant/Constable|constant/ConstantDesc"
 FROM_SQL = re.compile(rf"\(([ZBSIJFD]|Ljava/lang/({BOXED}|{ABOVE});|Ljava/io/Serializable;)*\).*")
 # Those that another class of ours needs to be public; each only puts a text together.
-_LEGALITY = "io.aqepilot.points.skew_join.SkewLegality$"
+_LEGALITY = "org.apache.spark.sql.aqepilot.points.skew_join.SkewLegality$"
 HARMLESS = {f"{_LEGALITY}.{_LEGALITY.replace('.', '$')}$cannot$1"}
 FOLDER = Path(jars.__file__).parent / "jars"
 
@@ -41,6 +41,6 @@ def test_no_method_of_a_jar(jar: Path) -> None:
     methods = list(class_files.methods(jar))
     assert len({m.owner for m in methods}) > 200
     named = {f"{m.owner}.{m.name}" for m in methods}
-    assert "org.apache.spark.sql.aqepilot.python.SessionFunctions.allow" in named
-    assert "org.apache.spark.sql.aqepilot.python.WorkerProcess.start" in named
+    assert "org.apache.spark.sql.aqepilot.policy.python.SessionFunctions.allow" in named
+    assert "org.apache.spark.sql.aqepilot.policy.python.WorkerProcess.start" in named
     assert callable_from_sql(jar) == HARMLESS

@@ -86,7 +86,7 @@ object VendorForks {
   /** What `Health` looks for. */
   private def needs(jar: File, references: References): Seq[Missing] = {
     val loader = new Mutation.Loader(jar, references, new Mutation(references, Set.empty, 0), sparks)
-    val points = loader.loadClass("io.aqepilot.terms.DecisionPoints$")
+    val points = loader.loadClass("org.apache.spark.sql.aqepilot.decision.DecisionPoints$")
     val all = points.getMethod("all").invoke(points.getField("MODULE$").get(null))
     def get(of: Any, name: String): Any = of.getClass.getMethod(name).invoke(of)
     val needs = all.asInstanceOf[Iterable[Any]].flatMap { p =>

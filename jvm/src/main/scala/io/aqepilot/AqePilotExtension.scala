@@ -1,41 +1,44 @@
 package io.aqepilot
 
-import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
-import org.apache.spark.sql.aqepilot.{AqePilotAnswer, SqlFunctions, Start}
-import org.apache.spark.sql.aqepilot.decision.Health
-import org.apache.spark.sql.aqepilot.decision.Registered.at
-import org.apache.spark.sql.aqepilot.doors.FailOpen
-import org.apache.spark.sql.aqepilot.plans.{
+import org.apache.spark.sql.aqepilot.Start
+import org.apache.spark.sql.aqepilot.decision.{Health, Need}
+import org.apache.spark.sql.aqepilot.plans.JoinIdentity
+import org.apache.spark.sql.aqepilot.plans.promises.{
   FinalStage,
-  JoinIdentity,
   MatchingReads,
   RequiredDistribution
 }
 import org.apache.spark.sql.aqepilot.points.dynamic_join_selection.{
+  DynamicJoinSelectionPoint,
   PlannedJoins,
   SelectJoinDynamically
 }
-import org.apache.spark.sql.aqepilot.points.join_reorder.ReorderJoins
-import org.apache.spark.sql.aqepilot.points.join_selection.{KeepSortMerge, SelectJoin}
-import org.apache.spark.sql.aqepilot.points.partition_coalescing.StageRule
-import org.apache.spark.sql.aqepilot.points.shuffle_partitions.SetShufflePartitions
-import org.apache.spark.sql.aqepilot.points.skew_join.SplitSkewedJoins
+import org.apache.spark.sql.aqepilot.points.join_reorder.{JoinReorderPoint, ReorderJoins}
+import org.apache.spark.sql.aqepilot.points.join_selection.{
+  JoinSelectionPoint,
+  KeepSortMerge,
+  SelectJoin
+}
+import org.apache.spark.sql.aqepilot.points.partition_coalescing.{
+  PartitionCoalescingPoint,
+  StageRule
+}
+import org.apache.spark.sql.aqepilot.points.shuffle_partitions.{
+  SetShufflePartitions,
+  ShufflePartitionsPoint
+}
+import org.apache.spark.sql.aqepilot.points.skew_join.{SkewJoinPoint, SplitSkewedJoins}
 import org.apache.spark.sql.aqepilot.points.write_distribution.{
   DistributeV2Writes,
-  DistributeWrites
+  DistributeWrites,
+  WriteDistributionPoint
 }
-
+import org.apache.spark.sql.aqepilot.policy.sql.{AqePilotBytes, ScalarFunction}
+import org.apache.spark.sql.aqepilot.rule.Registered.at
+import org.apache.spark.sql.aqepilot.spark.FailOpen
+import org.apache.spark.sql.aqepilot.sql.{AqePilotAnswer, SqlFunctions}
+import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 import org.slf4j.LoggerFactory
-
-import io.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
-import io.aqepilot.points.join_reorder.JoinReorderPoint
-import io.aqepilot.points.join_selection.JoinSelectionPoint
-import io.aqepilot.points.partition_coalescing.PartitionCoalescingPoint
-import io.aqepilot.points.shuffle_partitions.ShufflePartitionsPoint
-import io.aqepilot.points.skew_join.SkewJoinPoint
-import io.aqepilot.points.write_distribution.WriteDistributionPoint
-import io.aqepilot.policy.{AqePilotBytes, ScalarFunction}
-import io.aqepilot.terms.Need
 
 /** The Spark SQL extension: `spark.sql.extensions=io.aqepilot.AqePilotExtension`.
   *

@@ -10,10 +10,11 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.aqepilot.control.{Control, PoliciesInForce}
-import org.apache.spark.sql.aqepilot.decision.{PolicySet, Runs}
-import org.apache.spark.sql.aqepilot.doors.Sessions
-import org.apache.spark.sql.aqepilot.log.{DecisionLog, PolicyNews}
+import org.apache.spark.sql.aqepilot.facts.Runs
+import org.apache.spark.sql.aqepilot.policy.PolicySet
+import org.apache.spark.sql.aqepilot.record.{DecisionLog, PolicyNews}
+import org.apache.spark.sql.aqepilot.run.{Control, PoliciesInForce}
+import org.apache.spark.sql.aqepilot.spark.Sessions
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.aqepilot.AqePilotExtension

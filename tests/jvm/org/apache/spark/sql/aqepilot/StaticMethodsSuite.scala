@@ -7,18 +7,18 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.aqepilot.decision.{Health, Notes}
-import org.apache.spark.sql.aqepilot.doors.FaultsHeard
-import org.apache.spark.sql.aqepilot.log.DecisionLog
-import org.apache.spark.sql.aqepilot.plans.JoinState
-import org.apache.spark.sql.aqepilot.python.{PythonWorkers, SessionFunctions}
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoints, Health}
+import org.apache.spark.sql.aqepilot.plans.joins.JoinState
+import org.apache.spark.sql.aqepilot.policy.python.{PythonWorkers, SessionFunctions}
+import org.apache.spark.sql.aqepilot.record.DecisionLog
+import org.apache.spark.sql.aqepilot.run.Notes
 import org.apache.spark.sql.aqepilot.settings.AqePilotConf
+import org.apache.spark.sql.aqepilot.spark.FaultsHeard
 import org.apache.spark.sql.execution.adaptive.AqePilotCostEvaluator
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.aqepilot.AqePilotExtension
-import io.aqepilot.terms.DecisionPoints
 
 /** SQL's `java_method`, `reflect` and `try_reflect` call any public static method whose parameters take texts, numbers
   * and booleans. Scala makes such methods; the jar has them private. Here they are as they are compiled: also then,

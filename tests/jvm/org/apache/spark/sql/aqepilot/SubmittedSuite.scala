@@ -4,16 +4,16 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.SparkException
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.aqepilot.decision.{ConfiguredPolicies, PolicySet}
-import org.apache.spark.sql.aqepilot.log.DecisionLog
+import org.apache.spark.sql.aqepilot.decision.DecisionPoints
+import org.apache.spark.sql.aqepilot.points.shuffle_partitions.ShufflePartitionsPoint
+import org.apache.spark.sql.aqepilot.policy.sql.KnownTexts
+import org.apache.spark.sql.aqepilot.policy.{ConfiguredPolicies, PolicySet}
+import org.apache.spark.sql.aqepilot.record.DecisionLog
 import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
 
 import io.aqepilot.AqePilotExtension
-import io.aqepilot.points.shuffle_partitions.ShufflePartitionsPoint
-import io.aqepilot.policy.KnownTexts
-import io.aqepilot.terms.DecisionPoints
 
 /** What an application was submitted with is made ready when it starts, beside it. */
 class SubmittedSuite extends AnyFunSuite with Eventually {

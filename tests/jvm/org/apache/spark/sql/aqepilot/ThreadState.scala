@@ -2,11 +2,11 @@ package org.apache.spark.sql.aqepilot
 
 import java.lang.ref.Reference
 
-import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext
 import org.apache.spark.sql.catalyst.trees.{CurrentOrigin, Origin}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.{SparkContext, TaskContext}
 import org.slf4j.MDC
 
 /** What Spark and its libraries keep of a thread, by name. */
@@ -18,7 +18,7 @@ object ThreadState {
   private val javas = Seq("java.", "jdk.", "sun.", "com.fasterxml.", "org.apache.logging.")
 
   /** The distribution that the user wants is kept from hook to hook of one planning. */
-  private val ours = "org.apache.spark.sql.aqepilot.plans.RequiredDistribution"
+  private val ours = "org.apache.spark.sql.aqepilot.plans.promises.RequiredDistribution"
 
   /** Runs a hook where the thread has a user's place, and tells what is another than before. */
   def changes(hook: => Any): Seq[String] = CurrentOrigin.withOrigin(users) {

@@ -1,10 +1,10 @@
 package org.apache.spark.sql.aqepilot.decision
 
 import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.aqepilot.facts.FactsRow
+import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.types.{DataType, StringType, StructType}
 import org.scalatest.funsuite.AnyFunSuite
-
-import io.aqepilot.terms.{DecisionPoint, DecisionPoints, FactsRow, Guards, Need, Reason, Verdict}
 
 class HealthSuite extends AnyFunSuite {
 
@@ -64,7 +64,7 @@ class HealthSuite extends AnyFunSuite {
     fault
   }
 
-  private val ours = "io.aqepilot.points.skew_join.SkewLegality"
+  private val ours = "org.apache.spark.sql.aqepilot.points.skew_join.SkewLegality"
   private val sparks = "org.apache.spark.sql.execution.SparkPlan"
   private val users = "com.acme.Source"
 
@@ -113,7 +113,7 @@ class HealthSuite extends AnyFunSuite {
     "Spark's own" -> at(new NoClassDefFoundError("org/apache/spark/sql/Gone"), sparks, ours),
     "Spark's own, of a class of ours" -> at(
       new AbstractMethodError(
-        "Receiver class org.apache.spark.sql.aqepilot.plans.FinalStage$ does not define or inherit an " +
+        "Receiver class org.apache.spark.sql.aqepilot.plans.promises.FinalStage$ does not define or inherit an " +
           "implementation of the resolved method 'abstract void more()' of abstract class " +
           "org.apache.spark.sql.catalyst.rules.Rule."
       ),

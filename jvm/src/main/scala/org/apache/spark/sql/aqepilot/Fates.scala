@@ -1,28 +1,30 @@
 package org.apache.spark.sql.aqepilot
 
-import org.apache.spark.sql.aqepilot.doors.FailOpen
-import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
-import org.apache.spark.sql.aqepilot.plans.JoinState
-import org.apache.spark.sql.aqepilot.points.cost_evaluation.CostFates
-import org.apache.spark.sql.aqepilot.points.dynamic_join_selection.JoinFates
-import org.apache.spark.sql.aqepilot.points.join_reorder.OrderFates
-import org.apache.spark.sql.aqepilot.points.join_selection.SelectionFates
-import org.apache.spark.sql.aqepilot.points.partition_coalescing.CoalescingFates
-import org.apache.spark.sql.aqepilot.points.shuffle_partitions.{SetShufflePartitions, ShuffleFates}
-import org.apache.spark.sql.aqepilot.points.skew_join.SkewFates
-import org.apache.spark.sql.aqepilot.points.write_distribution.WriteFates
+import org.apache.spark.sql.aqepilot.plans.joins.JoinState
+import org.apache.spark.sql.aqepilot.points.cost_evaluation.{CostEvaluationPoint, CostFates}
+import org.apache.spark.sql.aqepilot.points.dynamic_join_selection.{
+  DynamicJoinSelectionPoint,
+  JoinFates
+}
+import org.apache.spark.sql.aqepilot.points.join_reorder.{JoinReorderPoint, OrderFates}
+import org.apache.spark.sql.aqepilot.points.join_selection.{JoinSelectionPoint, SelectionFates}
+import org.apache.spark.sql.aqepilot.points.partition_coalescing.{
+  CoalescingFates,
+  PartitionCoalescingPoint
+}
+import org.apache.spark.sql.aqepilot.points.shuffle_partitions.{
+  SetShufflePartitions,
+  ShuffleFates,
+  ShufflePartitionsPoint
+}
+import org.apache.spark.sql.aqepilot.points.skew_join.{SkewFates, SkewJoinPoint}
+import org.apache.spark.sql.aqepilot.points.write_distribution.{WriteDistributionPoint, WriteFates}
+import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.spark.FailOpen
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 
 import io.aqepilot.log.AqePilotFate
-import io.aqepilot.points.cost_evaluation.CostEvaluationPoint
-import io.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
-import io.aqepilot.points.join_reorder.JoinReorderPoint
-import io.aqepilot.points.join_selection.JoinSelectionPoint
-import io.aqepilot.points.partition_coalescing.PartitionCoalescingPoint
-import io.aqepilot.points.shuffle_partitions.ShufflePartitionsPoint
-import io.aqepilot.points.skew_join.SkewJoinPoint
-import io.aqepilot.points.write_distribution.WriteDistributionPoint
 
 /** Each decision point's reader of fates. */
 object Fates extends FateReader {

@@ -6,15 +6,12 @@ import java.util.jar.JarFile
 import scala.util.Try
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.decision.{
-  Guardrails,
-  Health,
-  LazyRow,
-  NamedPolicy,
-  PolicySet,
-  QueryFacts
-}
-import org.apache.spark.sql.aqepilot.log.FactsText
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guardrails, Health}
+import org.apache.spark.sql.aqepilot.facts.{FactsRow, Fingerprint, LazyRow, QueryFacts}
+import org.apache.spark.sql.aqepilot.policy.sql.AskBudget
+import org.apache.spark.sql.aqepilot.policy.{NamedPolicy, PolicySet}
+import org.apache.spark.sql.aqepilot.record.FactsText
+import org.apache.spark.sql.aqepilot.settings.LoggedFacts
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{EqualTo, GenericInternalRow, Literal}
 import org.apache.spark.sql.catalyst.plans.Inner
@@ -28,10 +25,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 }
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, LongType, StructType}
-
-import io.aqepilot.fingerprint.Fingerprint
-import io.aqepilot.policy.AskBudget
-import io.aqepilot.terms.{DecisionPoint, FactsRow, LoggedFacts}
 
 /** Does once, about nothing, what a first ask does, so that no query waits until the JVM has loaded and linked all that.
   *

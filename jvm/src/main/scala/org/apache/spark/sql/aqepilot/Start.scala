@@ -1,14 +1,15 @@
 package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.control.Control
 import org.apache.spark.sql.aqepilot.decision.Health
-import org.apache.spark.sql.aqepilot.doors.FailOpen
-import org.apache.spark.sql.aqepilot.log.DecisionLog
-import org.apache.spark.sql.aqepilot.points.cost_evaluation.CostEvaluatorInstall
+import org.apache.spark.sql.aqepilot.points.cost_evaluation.{
+  CostEvaluationPoint,
+  CostEvaluatorInstall
+}
+import org.apache.spark.sql.aqepilot.record.DecisionLog
+import org.apache.spark.sql.aqepilot.run.Control
 import org.apache.spark.sql.aqepilot.settings.AqePilotConf
-
-import io.aqepilot.points.cost_evaluation.CostEvaluationPoint
+import org.apache.spark.sql.aqepilot.spark.FailOpen
 
 /** What happens once, when the extension is applied to a new session. */
 object Start {

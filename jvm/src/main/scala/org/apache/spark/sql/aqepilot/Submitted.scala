@@ -1,14 +1,15 @@
 package org.apache.spark.sql.aqepilot
 
-import org.apache.spark.{SparkContext, SparkException}
-import org.apache.spark.sql.aqepilot.decision.{ConfiguredPolicies, Health, PolicySet, Runs}
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions, WithoutSession}
-import org.apache.spark.sql.aqepilot.experiment.Experiments
-import org.apache.spark.sql.aqepilot.log.{DecisionLog, PolicyNews}
-import org.apache.spark.sql.aqepilot.python.PythonText
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoints, Health}
+import org.apache.spark.sql.aqepilot.facts.Runs
+import org.apache.spark.sql.aqepilot.policy.python.PythonText
+import org.apache.spark.sql.aqepilot.policy.{ConfiguredPolicies, PolicySet}
+import org.apache.spark.sql.aqepilot.reasons.Problem
+import org.apache.spark.sql.aqepilot.record.{DecisionLog, PolicyNews}
+import org.apache.spark.sql.aqepilot.run.Experiments
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf}
-
-import io.aqepilot.terms.Problem
+import org.apache.spark.sql.aqepilot.spark.{FailOpen, Sessions, WithoutSession}
+import org.apache.spark.{SparkContext, SparkException}
 
 /** The policies that an application was submitted with, made ready before its first query asks them.
   *
@@ -56,7 +57,10 @@ final private class Submitted(sc: SparkContext) {
   private def tell(set: PolicySet): Seq[Problem] = {
     val experiment = Experiments.of(sc).toSeq.flatMap(_.definition.problems)
     val problems =
-      Health.problems(set) ++ AqePilotConf.problems(settings) ++ set.problems ++ experiment
+      Health.problems(set.points) ++ AqePilotConf.problems(
+        settings,
+        DecisionPoints.names
+      ) ++ set.problems ++ experiment
     problems.foreach(FailOpen.problem)
     PolicyNews.warn(set)
     if (set.policies.nonEmpty)

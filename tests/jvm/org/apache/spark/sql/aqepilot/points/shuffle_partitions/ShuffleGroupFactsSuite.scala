@@ -18,7 +18,6 @@ import org.apache.spark.sql.execution.LeafExecNode
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.types.LongType
-
 import org.scalatest.funsuite.AnyFunSuite
 
 private case class OfSize(bytes: BigInt, output: Seq[Attribute]) extends LeafNode {

@@ -1,10 +1,10 @@
 package org.apache.spark.sql.aqepilot.points.write_distribution
 
-import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.apache.spark.sql.connector.catalog.Identifier
 import org.apache.spark.sql.functions.col
-import org.scalatest.{BeforeAndAfterAll, BeforeAndAfterEach}
+import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.{BeforeAndAfterAll, BeforeAndAfterEach}
 
 import io.aqepilot.AqePilotExtension
 

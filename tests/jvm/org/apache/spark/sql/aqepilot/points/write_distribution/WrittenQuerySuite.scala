@@ -1,7 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.write_distribution
 
 import org.apache.spark.sql.{DataFrame, SparkSession}
-
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 

@@ -1,12 +1,12 @@
 package org.apache.spark.sql.aqepilot.decision
 
-import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.internal.config
-import org.apache.spark.sql.aqepilot.doors.{BySettings, PerApplication, Recent}
+import org.apache.spark.sql.aqepilot.facts.QueryFacts
+import org.apache.spark.sql.aqepilot.reasons.Problem
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Setting}
+import org.apache.spark.sql.aqepilot.spark.{BySettings, PerApplication, Recent}
 import org.apache.spark.sql.internal.SQLConf
-
-import io.aqepilot.terms.{Guards, Problem}
+import org.apache.spark.{SparkConf, SparkContext}
 
 /** The guard rails in force for a query.
   *

@@ -6,9 +6,8 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.util.Try
 
 import org.apache.spark.SPARK_VERSION
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, LinkFaults}
-
-import io.aqepilot.terms.{DecisionPoint, DecisionPoints, Need, Problem}
+import org.apache.spark.sql.aqepilot.reasons.Problem
+import org.apache.spark.sql.aqepilot.spark.{FailOpen, LinkFaults}
 
 /** What this jar was built for, from the resource that the build writes into it. */
 final case class Build(version: String, sparkMinor: String, sparkBuiltFor: String, scala: String)
@@ -112,10 +111,10 @@ object Health {
       need.method.forall(m => c.getMethods.exists(_.getName == m))
     }.getOrElse(false)
 
-  /** @param set
-    *   a point that is off is a problem where these have a policy for it
+  /** @param points
+    *   a point of these that is off is a problem: there are policies for it
     */
-  def problems(set: PolicySet): Seq[Problem] = {
+  def problems(points: Set[DecisionPoint]): Seq[Problem] = {
     val twoJars =
       if (jars.size < 2) Nil
       else
@@ -125,14 +124,14 @@ object Health {
             s"more than one aqepilot jar is on the class path; keep one of: ${jars.mkString(", ")}"
           )
         )
-    val points = wrongJar match {
+    val off = wrongJar match {
       case Some(why) => Seq(Problem(Problem.WrongSparkJar, why))
       case None      =>
         for {
-          point <- DecisionPoints.all if set.policies.exists(_.point == point)
+          point <- DecisionPoints.all if points.contains(point)
           why <- reasonOff(point)
         } yield Problem(Problem.PointOff, s"${point.name} is off: $why")
     }
-    twoJars ++ points
+    twoJars ++ off
   }
 }

@@ -1,13 +1,15 @@
 package org.apache.spark.sql.aqepilot.plans
 
-import org.apache.spark.sql.aqepilot.control.PoliciesInForce
-import org.apache.spark.sql.aqepilot.decision.QueryFacts
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
-import org.apache.spark.sql.aqepilot.log.PolicyNews
+import org.apache.spark.sql.aqepilot.facts.QueryFacts
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, PruningSides}
+import org.apache.spark.sql.aqepilot.plans.promises.{ReadTwice, RequiredDistribution, SparksTasks}
+import org.apache.spark.sql.aqepilot.record.PolicyNews
+import org.apache.spark.sql.aqepilot.run.PoliciesInForce
+import org.apache.spark.sql.aqepilot.spark.{FailOpen, Sessions}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, ReturnAnswer}
 import org.apache.spark.sql.catalyst.trees.TreePattern
-import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 
 /** Gives each join its identity at first planning, and plans nothing.
   *

@@ -1,22 +1,20 @@
 package org.apache.spark.sql.aqepilot.rule
 
-import org.apache.spark.sql.aqepilot.control.PoliciesInForce
-import org.apache.spark.sql.aqepilot.decision.{
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guardrails, Guards, Health, Verdict}
+import org.apache.spark.sql.aqepilot.facts.{FactsRow, LazyRow, QueryFacts}
+import org.apache.spark.sql.aqepilot.policy.{
   Asked,
   Asking,
-  Guardrails,
-  Health,
-  LazyRow,
-  PolicySet,
-  QueryFacts
+  CompiledPolicy,
+  EvaluationFailure,
+  PolicySet
 }
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, Sessions}
-import org.apache.spark.sql.aqepilot.log.{DecisionRecord, Subject}
+import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.record.{DecisionRecord, Subject}
+import org.apache.spark.sql.aqepilot.run.PoliciesInForce
+import org.apache.spark.sql.aqepilot.spark.{FailOpen, Sessions}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.internal.SQLConf
-
-import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure}
-import io.aqepilot.terms.{DecisionPoint, FactsRow, Guards, Reason, Verdict}
 
 /** What the rule of each decision point does alike, once at each planning: it asks the policies that are in force in
   * the session, and writes down what came of the answers. A rule itself matches, and rewrites.

@@ -5,18 +5,10 @@ import scala.util.control.NonFatal
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.network.util.JavaUtils
-import org.apache.spark.sql.aqepilot.doors.FailOpen
+import org.apache.spark.sql.aqepilot.reasons.{NearestNames, Problem}
 import org.apache.spark.sql.aqepilot.settings.{Mode => PolicyMode}
+import org.apache.spark.sql.aqepilot.spark.{FailOpen, HashTable}
 import org.apache.spark.sql.internal.SQLConf
-
-import io.aqepilot.terms.{
-  DecisionPoints,
-  HashTable,
-  LoggedFacts,
-  NearestNames,
-  Problem,
-  RunIdentity
-}
 
 /** A setting with a fixed name.
   *
@@ -450,8 +442,12 @@ object AqePilotConf {
 
   def isPolicyName(name: String): Boolean = name.matches(PolicyName)
 
-  /** What is wrong with the `spark.aqepilot.*` settings among `all`, policies' texts aside. */
-  def problems(all: Map[String, String]): Seq[Problem] = {
+  /** What is wrong with the `spark.aqepilot.*` settings among `all`, policies' texts aside.
+    *
+    * @param points
+    *   names of the decision points
+    */
+  def problems(all: Map[String, String], points: Seq[String]): Seq[Problem] = {
     val ours = all.filter(_._1.startsWith(Prefix))
     val listed = (ours.get(Policies.key) ++ submitted(Policies.key)).flatMap(splitNames).toSeq ++
       ExperimentConf.policiesOf(ours.get(ExperimentConf.Arms.key))
@@ -470,7 +466,7 @@ object AqePilotConf {
       case key if key.startsWith(PolicyPrefix) =>
         key.stripPrefix(PolicyPrefix).split("\\.", 2) match {
           case Array(name, part) if isPolicyName(name) =>
-            val known = DecisionPoints.names ++ Seq("when", "mode")
+            val known = points ++ Seq("when", "mode")
             if (!known.contains(part)) {
               Some(
                 Problem(

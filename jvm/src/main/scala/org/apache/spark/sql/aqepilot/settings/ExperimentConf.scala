@@ -4,8 +4,6 @@ import java.time.{LocalDate, OffsetDateTime, ZoneOffset}
 
 import scala.util.Try
 
-import io.aqepilot.terms.Experiment
-
 /** What ends a variant in an application.
   *
   * @param failedQueries

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.cost_evaluation
 
-import org.apache.spark.sql.aqepilot.decision.Asked
+import org.apache.spark.sql.aqepilot.policy.Asked
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.Cost
 

@@ -3,15 +3,13 @@ package org.apache.spark.sql.aqepilot.points.cost_evaluation
 import java.util.concurrent.atomic.AtomicReference
 
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.aqepilot.decision.{Health, Registered}
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, OurCosts, SparkCosts}
-import org.apache.spark.sql.aqepilot.log.DecisionRecord
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Health}
+import org.apache.spark.sql.aqepilot.record.DecisionRecord
+import org.apache.spark.sql.aqepilot.rule.Registered
+import org.apache.spark.sql.aqepilot.spark.{FailOpen, OurCosts, SparkCosts}
 import org.apache.spark.sql.execution.adaptive.AqePilotCostEvaluator
 import org.apache.spark.sql.execution.adaptive.CostEvaluator
 import org.apache.spark.sql.internal.SQLConf
-
-import io.aqepilot.points.cost_evaluation.CostEvaluationPoint
-import io.aqepilot.terms.DecisionPoint
 
 /** Makes [[PolicyCostEvaluator]] the cost evaluator of this application's sessions.
   *

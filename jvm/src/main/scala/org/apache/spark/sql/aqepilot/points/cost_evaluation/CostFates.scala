@@ -1,10 +1,10 @@
 package org.apache.spark.sql.aqepilot.points.cost_evaluation
 
-import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.reasons.Fate
+import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
 import org.apache.spark.sql.execution.SparkPlan
 
 import io.aqepilot.log.AqePilotFate
-import io.aqepilot.terms.Fate
 
 /** What became of costs: the plan with which the query went on, known as soon as they were compared. */
 object CostFates extends FateReader {

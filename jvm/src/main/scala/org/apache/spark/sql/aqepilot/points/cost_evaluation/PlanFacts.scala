@@ -1,12 +1,11 @@
 package org.apache.spark.sql.aqepilot.points.cost_evaluation
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
-import org.apache.spark.sql.aqepilot.doors.SparkCosts
-import org.apache.spark.sql.aqepilot.plans.{Estimates, JoinSide, PruningFilters}
+import org.apache.spark.sql.aqepilot.facts.{Estimates, JoinSide, LazyRow, QueryFacts}
+import org.apache.spark.sql.aqepilot.plans.joins.PruningFilters
+import org.apache.spark.sql.aqepilot.spark.SparkCosts
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow}
-import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{QueryStageExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{
   BroadcastExchangeLike,
@@ -21,6 +20,7 @@ import org.apache.spark.sql.execution.joins.{
   ShuffledHashJoinExec,
   SortMergeJoinExec
 }
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
 /** What a plan that AQE compares still has to do, and what it reads: stages are not looked into.

@@ -3,17 +3,17 @@ package org.apache.spark.sql.aqepilot.points.cost_evaluation
 import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.aqepilot.decision.Asked
-import org.apache.spark.sql.aqepilot.doors.SparkCosts
-import org.apache.spark.sql.aqepilot.log.Subject
-import org.apache.spark.sql.aqepilot.plans.{JoinState, ReadTwice, SkewLayout, SparksTasks, Tables}
+import org.apache.spark.sql.aqepilot.facts.Tables
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, SkewLayout}
+import org.apache.spark.sql.aqepilot.plans.promises.{ReadTwice, SparksTasks}
+import org.apache.spark.sql.aqepilot.policy.Asked
+import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.record.Subject
 import org.apache.spark.sql.aqepilot.rule.{Memory, PointRule}
+import org.apache.spark.sql.aqepilot.spark.SparkCosts
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
 import org.apache.spark.sql.execution.joins.BaseJoinExec
-
-import io.aqepilot.points.cost_evaluation.CostEvaluationPoint
-import io.aqepilot.terms.Reason
 
 /** The decision point `cost_evaluation`: Spark's own cost, unless a policy gives another.
   *

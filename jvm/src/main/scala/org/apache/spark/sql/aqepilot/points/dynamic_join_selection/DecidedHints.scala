@@ -1,7 +1,8 @@
 package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 
-import org.apache.spark.sql.aqepilot.doors.SparkJoinRules
-import org.apache.spark.sql.aqepilot.plans.{JoinState, SideState}
+import org.apache.spark.sql.aqepilot.decision.JoinWords._
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, SideState}
+import org.apache.spark.sql.aqepilot.spark.SparkJoinRules
 import org.apache.spark.sql.catalyst.plans.logical.{
   BROADCAST,
   HintInfo,
@@ -13,9 +14,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   SHUFFLE_MERGE
 }
 import org.apache.spark.sql.internal.SQLConf
-
-import io.aqepilot.joins.JoinWords._
-import io.aqepilot.points.dynamic_join_selection.JoinLegality
 
 /** Puts the words that policies decided on into a join, as Spark's own hints.
   *

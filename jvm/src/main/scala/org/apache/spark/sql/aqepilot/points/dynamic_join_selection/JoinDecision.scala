@@ -1,25 +1,22 @@
 package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, SparkJoinRules}
-import org.apache.spark.sql.aqepilot.log.Subject
-import org.apache.spark.sql.aqepilot.plans.{
+import org.apache.spark.sql.aqepilot.decision.JoinGuards
+import org.apache.spark.sql.aqepilot.decision.JoinWords._
+import org.apache.spark.sql.aqepilot.facts.{FactsRow, JoinSide}
+import org.apache.spark.sql.aqepilot.plans.joins.{
   AskedSide,
   JoinFacts,
-  JoinSide,
   JoinState,
   JoinStrategy,
-  OtherRules,
   SideState,
-  SparksTasks,
   StageTables
 }
+import org.apache.spark.sql.aqepilot.plans.promises.{OtherRules, SparksTasks}
+import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.record.Subject
 import org.apache.spark.sql.aqepilot.rule.PointRule
+import org.apache.spark.sql.aqepilot.spark.{FailOpen, SparkJoinRules}
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint}
-
-import io.aqepilot.joins.JoinGuards
-import io.aqepilot.joins.JoinWords._
-import io.aqepilot.points.dynamic_join_selection.{DynamicJoinSelectionPoint, JoinLegality}
-import io.aqepilot.terms.{FactsRow, Reason}
 
 /** One join at one re-plan. */
 final private class JoinDecision(

@@ -1,11 +1,11 @@
 package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 
-import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
-import org.apache.spark.sql.aqepilot.plans.{JoinState, JoinStrategy}
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, JoinStrategy}
+import org.apache.spark.sql.aqepilot.reasons.Fate
+import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
 import org.apache.spark.sql.execution.SparkPlan
 
 import io.aqepilot.log.AqePilotFate
-import io.aqepilot.terms.Fate
 
 /** What became of the decisions on joins, read off the final plan.
   *

@@ -1,11 +1,9 @@
 package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 
-import org.apache.spark.sql.aqepilot.plans.{JoinState, JoinStrategy}
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, JoinStrategy}
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
-
-import io.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
 
 /** Notes how each re-plan would run the joins that a policy decided on, to tell later a decision that AQE's
   * cost evaluator refused from one that changed nothing.

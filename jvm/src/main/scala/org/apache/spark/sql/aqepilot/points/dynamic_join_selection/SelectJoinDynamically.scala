@@ -1,21 +1,13 @@
 package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 
-import org.apache.spark.sql.aqepilot.plans.{
-  JoinFacts,
-  JoinSide,
-  JoinState,
-  PlanIntegrity,
-  ReadTwice,
-  SparksTasks,
-  Tables
-}
+import org.apache.spark.sql.aqepilot.facts.{JoinSide, Tables}
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinFacts, JoinState}
+import org.apache.spark.sql.aqepilot.plans.promises.{PlanIntegrity, ReadTwice, SparksTasks}
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
-
-import io.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
 
 /** The decision point `dynamic_join_selection`: puts policies' answers into joins as Spark's own hints.
   *

@@ -1,16 +1,15 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
-import org.apache.spark.sql.aqepilot.plans.{
+import org.apache.spark.sql.aqepilot.facts.{
   Beneath,
   Estimates,
-  FaultShapes,
-  JoinChain,
-  JoinShape,
   JoinSide,
+  LazyRow,
+  QueryFacts,
   Tables
 }
+import org.apache.spark.sql.aqepilot.plans.joins.{FaultShapes, JoinChain, JoinShape}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow}
 import org.apache.spark.sql.catalyst.plans.Inner

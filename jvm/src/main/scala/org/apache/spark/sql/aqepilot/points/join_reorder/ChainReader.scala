@@ -3,7 +3,10 @@ package org.apache.spark.sql.aqepilot.points.join_reorder
 import scala.annotation.tailrec
 import scala.collection.mutable
 
-import org.apache.spark.sql.aqepilot.plans.{CanThrow, JoinChain, OncePerNode}
+import org.apache.spark.sql.aqepilot.facts.OncePerNode
+import org.apache.spark.sql.aqepilot.plans.joins.JoinChain
+import org.apache.spark.sql.aqepilot.plans.promises.CanThrow
+import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.catalyst.expressions.{
   Attribute,
   AttributeSet,
@@ -12,8 +15,6 @@ import org.apache.spark.sql.catalyst.expressions.{
 }
 import org.apache.spark.sql.catalyst.plans.InnerLike
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, LogicalPlan, Project}
-
-import io.aqepilot.terms.Reason
 
 /** Why a chain ends where it would go on by its joins' types.
   *

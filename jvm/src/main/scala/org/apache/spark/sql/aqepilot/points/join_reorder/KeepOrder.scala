@@ -2,8 +2,8 @@ package org.apache.spark.sql.aqepilot.points.join_reorder
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.aqepilot.doors.FailOpen
-import org.apache.spark.sql.aqepilot.plans.PlanIntegrity
+import org.apache.spark.sql.aqepilot.plans.promises.PlanIntegrity
+import org.apache.spark.sql.aqepilot.spark.FailOpen
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.InnerLike
 import org.apache.spark.sql.catalyst.plans.logical.{
@@ -15,8 +15,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   Project
 }
 import org.apache.spark.sql.internal.SQLConf
-
-import io.aqepilot.points.join_reorder.JoinReorderPoint
 
 /** Keeps Spark's reordering by cost (`CostBasedJoinReorder`) away from the joins that a policy ordered, by an empty
   * hint, and from the inner joins next to them, too.

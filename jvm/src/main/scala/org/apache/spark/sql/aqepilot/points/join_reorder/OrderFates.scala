@@ -1,12 +1,12 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
-import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
-import org.apache.spark.sql.aqepilot.plans.JoinStrategy
+import org.apache.spark.sql.aqepilot.plans.joins.JoinStrategy
+import org.apache.spark.sql.aqepilot.reasons.Fate
+import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
 
 import io.aqepilot.log.AqePilotFate
-import io.aqepilot.terms.Fate
 
 /** What became of orders of joins: read off the final plan's joins, bottom up. */
 object OrderFates extends FateReader {

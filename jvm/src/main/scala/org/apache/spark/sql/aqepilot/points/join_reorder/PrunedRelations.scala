@@ -1,17 +1,16 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
-import org.apache.spark.sql.aqepilot.plans.{Estimates, JoinChain}
+import org.apache.spark.sql.aqepilot.facts.Estimates
+import org.apache.spark.sql.aqepilot.plans.joins.JoinChain
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
 import org.apache.spark.sql.catalyst.expressions.{EqualTo, Expression, PredicateHelper}
 import org.apache.spark.sql.catalyst.optimizer.{CostBasedJoinReorder, JoinSelectionHelper}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.execution.LogicalRDD
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.dynamicpruning.PartitionPruning
 import org.apache.spark.sql.internal.SQLConf
-
-import io.aqepilot.points.join_reorder.PrunedRelation
 
 /** The relations of a chain that Spark may prune by a broadcast, in its own order.
   *

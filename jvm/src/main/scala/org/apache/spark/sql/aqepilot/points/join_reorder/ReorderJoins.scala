@@ -2,24 +2,19 @@ package org.apache.spark.sql.aqepilot.points.join_reorder
 
 import java.util.concurrent.atomic.AtomicLong
 
-import org.apache.spark.sql.aqepilot.doors.FailOpen
-import org.apache.spark.sql.aqepilot.log.Subject
-import org.apache.spark.sql.aqepilot.plans.{
-  JoinChain,
-  PlanIntegrity,
-  ReadTwice,
-  SparksTasks,
-  Tables
-}
+import org.apache.spark.sql.aqepilot.decision.{Guards, Verdict}
+import org.apache.spark.sql.aqepilot.facts.{FactsRow, Tables}
+import org.apache.spark.sql.aqepilot.plans.joins.JoinChain
+import org.apache.spark.sql.aqepilot.plans.promises.{PlanIntegrity, ReadTwice, SparksTasks}
+import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.record.Subject
 import org.apache.spark.sql.aqepilot.rule.PointRule
+import org.apache.spark.sql.aqepilot.spark.FailOpen
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.DoubleType
-
-import io.aqepilot.points.join_reorder.JoinReorderPoint
-import io.aqepilot.terms.{FactsRow, Guards, Reason, Verdict}
 
 /** The decision point `join_reorder`: joins the relations of a chain in the order that a policy says.
   *

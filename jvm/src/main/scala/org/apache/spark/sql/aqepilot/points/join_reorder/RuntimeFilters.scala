@@ -1,7 +1,8 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
-import org.apache.spark.sql.aqepilot.doors.FailOpen
-import org.apache.spark.sql.aqepilot.plans.{Estimates, JoinChain}
+import org.apache.spark.sql.aqepilot.facts.Estimates
+import org.apache.spark.sql.aqepilot.plans.joins.JoinChain
+import org.apache.spark.sql.aqepilot.spark.FailOpen
 import org.apache.spark.sql.catalyst.expressions.{
   Attribute,
   BloomFilterMightContain,

@@ -3,12 +3,10 @@ package org.apache.spark.sql.aqepilot.points.join_reorder
 import scala.annotation.tailrec
 import scala.collection.mutable
 
-import org.apache.spark.sql.aqepilot.plans.JoinChain
+import org.apache.spark.sql.aqepilot.plans.joins.JoinChain
+import org.apache.spark.sql.aqepilot.policy.{CompiledPolicy, EvaluationFailure}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.util.GenericArrayData
-
-import io.aqepilot.points.join_reorder.JoinReorderPoint
-import io.aqepilot.policy.{CompiledPolicy, EvaluationFailure}
 
 /** The order of a policy that scores relations: the lowest score joins next. */
 private object ScoredOrder {

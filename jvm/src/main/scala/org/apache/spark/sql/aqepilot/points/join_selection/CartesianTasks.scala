@@ -1,8 +1,9 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
 import org.apache.spark.sql.aqepilot.decision.Guardrails
-import org.apache.spark.sql.aqepilot.doors.Sessions
-import org.apache.spark.sql.aqepilot.plans.{Estimates, JoinState}
+import org.apache.spark.sql.aqepilot.facts.Estimates
+import org.apache.spark.sql.aqepilot.plans.joins.JoinState
+import org.apache.spark.sql.aqepilot.spark.Sessions
 import org.apache.spark.sql.catalyst.plans.logical.{
   Aggregate,
   Distinct,

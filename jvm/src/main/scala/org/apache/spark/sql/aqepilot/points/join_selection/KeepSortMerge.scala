@@ -1,23 +1,21 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, SparkJoinRules}
-import org.apache.spark.sql.aqepilot.plans.{
-  JoinState,
+import org.apache.spark.sql.aqepilot.decision.JoinWords.ShuffleMerge
+import org.apache.spark.sql.aqepilot.plans.joins.JoinState
+import org.apache.spark.sql.aqepilot.plans.promises.{
   OtherRules,
   PhysicalIntegrity,
   RequiredDistribution,
   Rewritten
 }
 import org.apache.spark.sql.aqepilot.rule.PointRule
+import org.apache.spark.sql.aqepilot.spark.{FailOpen, SparkJoinRules}
 import org.apache.spark.sql.catalyst.expressions.SortOrder
 import org.apache.spark.sql.catalyst.optimizer.BuildSide
 import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
-
-import io.aqepilot.joins.JoinWords.ShuffleMerge
-import io.aqepilot.points.join_selection.JoinSelectionPoint
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 
 /** Takes back what 4.3 makes of a sort-merge join that a `join_selection` policy asked for.
   *

@@ -1,11 +1,11 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
-import org.apache.spark.sql.aqepilot.plans.{JoinSide, JoinState, ReadTwice, Tables}
+import org.apache.spark.sql.aqepilot.facts.{JoinSide, Tables}
+import org.apache.spark.sql.aqepilot.plans.joins.JoinState
+import org.apache.spark.sql.aqepilot.plans.promises.ReadTwice
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
-
-import io.aqepilot.points.join_selection.JoinSelectionPoint
 
 /** The decision point `join_selection`: plans joins as policies say, by Spark's own strategy with hints that
   * mean the same.

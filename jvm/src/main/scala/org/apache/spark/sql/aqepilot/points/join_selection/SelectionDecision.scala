@@ -1,17 +1,19 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
-import org.apache.spark.sql.aqepilot.doors.FailOpen
-import org.apache.spark.sql.aqepilot.log.Subject
-import org.apache.spark.sql.aqepilot.plans.{
+import org.apache.spark.sql.aqepilot.decision.JoinWords._
+import org.apache.spark.sql.aqepilot.decision.Selection
+import org.apache.spark.sql.aqepilot.facts.FactsRow
+import org.apache.spark.sql.aqepilot.plans.joins.{
   AskedSelection,
   JoinState,
   JoinStrategy,
-  OtherRules,
-  Repeatable,
-  SparksTasks,
   StageTables
 }
+import org.apache.spark.sql.aqepilot.plans.promises.{OtherRules, Repeatable, SparksTasks}
+import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.record.Subject
 import org.apache.spark.sql.aqepilot.rule.PointRule
+import org.apache.spark.sql.aqepilot.spark.FailOpen
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.logical.{
   BROADCAST,
@@ -24,11 +26,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   SHUFFLE_REPLICATE_NL
 }
 import org.apache.spark.sql.execution.SparkPlan
-
-import io.aqepilot.joins.JoinWords._
-import io.aqepilot.joins.Selection
-import io.aqepilot.points.join_selection.{JoinSelectionPoint, SelectionLegality}
-import io.aqepilot.terms.{FactsRow, Reason}
 
 /** One join at one planning. */
 final private class SelectionDecision(

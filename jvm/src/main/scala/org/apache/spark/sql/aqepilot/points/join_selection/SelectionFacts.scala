@@ -3,20 +3,20 @@ package org.apache.spark.sql.aqepilot.points.join_selection
 import java.util.Locale
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
-import org.apache.spark.sql.aqepilot.doors.Sessions
-import org.apache.spark.sql.aqepilot.plans.{
-  CanThrow,
-  Estimates,
+import org.apache.spark.sql.aqepilot.decision.JoinWords.{BuildLeft => LEFT, BuildRight => RIGHT, _}
+import org.apache.spark.sql.aqepilot.decision.Selection
+import org.apache.spark.sql.aqepilot.facts.{Estimates, LazyRow, PlannedSide, QueryFacts}
+import org.apache.spark.sql.aqepilot.plans.joins.{
   FaultShapes,
   JoinFacts,
   JoinShape,
   JoinState,
-  JoinStrategy,
-  PlannedSide
+  JoinStrategy
 }
+import org.apache.spark.sql.aqepilot.plans.promises.CanThrow
+import org.apache.spark.sql.aqepilot.spark.Sessions
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Expression, RowOrdering}
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.optimizer.{
   BuildLeft,
   BuildRight,
@@ -30,9 +30,6 @@ import org.apache.spark.sql.catalyst.planning.{
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
-
-import io.aqepilot.joins.JoinWords.{BuildLeft => LEFT, BuildRight => RIGHT, _}
-import io.aqepilot.joins.Selection
 
 /** The facts of `join_selection` on one join, in the order of its schema.
   *

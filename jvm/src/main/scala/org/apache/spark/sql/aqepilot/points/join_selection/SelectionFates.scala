@@ -1,12 +1,12 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
-import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
-import org.apache.spark.sql.aqepilot.plans.{JoinState, JoinStrategy}
+import org.apache.spark.sql.aqepilot.decision.Selection
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, JoinStrategy}
+import org.apache.spark.sql.aqepilot.reasons.Fate
+import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
 import org.apache.spark.sql.execution.SparkPlan
 
-import io.aqepilot.joins.Selection
 import io.aqepilot.log.AqePilotFate
-import io.aqepilot.terms.Fate
 
 /** What became of the strategies that joins were planned with, read off the final plan as [[JoinFates]] does. */
 object SelectionFates extends FateReader {

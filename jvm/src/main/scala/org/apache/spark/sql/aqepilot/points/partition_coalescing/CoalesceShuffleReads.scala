@@ -2,28 +2,25 @@ package org.apache.spark.sql.aqepilot.points.partition_coalescing
 
 import java.util.concurrent.atomic.AtomicLong
 
-import org.apache.spark.sql.aqepilot.decision.Asked
-import org.apache.spark.sql.aqepilot.doors.FailOpen
-import org.apache.spark.sql.aqepilot.log.Subject
-import org.apache.spark.sql.aqepilot.plans.{
-  CoalesceGroup,
-  CoalesceGroups,
+import org.apache.spark.sql.aqepilot.facts.Tables
+import org.apache.spark.sql.aqepilot.plans.joins.HashBuilds
+import org.apache.spark.sql.aqepilot.plans.promises.{
   FinalStage,
-  HashBuilds,
   PhysicalIntegrity,
   ReadTwice,
   Rewritten,
-  SparksTasks,
-  Tables
+  SparksTasks
 }
+import org.apache.spark.sql.aqepilot.plans.shuffles.{CoalesceGroup, CoalesceGroups}
+import org.apache.spark.sql.aqepilot.policy.Asked
+import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.record.Subject
 import org.apache.spark.sql.aqepilot.rule.PointRule
+import org.apache.spark.sql.aqepilot.spark.FailOpen
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadRule, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.ShuffleOrigin
-
-import io.aqepilot.points.partition_coalescing.{CoalescingAnswer, PartitionCoalescingPoint}
-import io.aqepilot.terms.Reason
 
 /** The decision point `partition_coalescing`: reads a stage's finished shuffles with the tasks that policies
   * decide on.

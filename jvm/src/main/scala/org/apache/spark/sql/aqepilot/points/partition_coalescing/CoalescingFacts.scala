@@ -1,23 +1,24 @@
 package org.apache.spark.sql.aqepilot.points.partition_coalescing
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
-import org.apache.spark.sql.aqepilot.plans.{
-  CoalesceGroup,
+import org.apache.spark.sql.aqepilot.facts.{
   DearRows,
-  FinalStage,
   JoinSide,
+  LazyRow,
+  QueryFacts,
   ShuffleFacts,
   Tables
 }
+import org.apache.spark.sql.aqepilot.plans.promises.FinalStage
+import org.apache.spark.sql.aqepilot.plans.shuffles.CoalesceGroup
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData
 import org.apache.spark.sql.catalyst.plans.logical.Statistics
-import org.apache.spark.sql.execution.{GenerateExec, SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.execution.window.WindowExecBase
+import org.apache.spark.sql.execution.{GenerateExec, SortExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
 /** The facts of `partition_coalescing`, in the order of its schema.

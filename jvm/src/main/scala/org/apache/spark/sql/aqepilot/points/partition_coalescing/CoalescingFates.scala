@@ -1,13 +1,13 @@
 package org.apache.spark.sql.aqepilot.points.partition_coalescing
 
-import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
-import org.apache.spark.sql.aqepilot.plans.CoalesceGroups
+import org.apache.spark.sql.aqepilot.plans.shuffles.CoalesceGroups
+import org.apache.spark.sql.aqepilot.reasons.Fate
+import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 
 import io.aqepilot.log.AqePilotFate
-import io.aqepilot.terms.Fate
 
 /** What became of the decisions on groups of shuffles, read off the final plan.
   *

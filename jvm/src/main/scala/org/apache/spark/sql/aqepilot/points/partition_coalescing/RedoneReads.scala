@@ -1,16 +1,10 @@
 package org.apache.spark.sql.aqepilot.points.partition_coalescing
 
 import org.apache.spark.internal.config.ConfigEntry
-import org.apache.spark.sql.aqepilot.doors.{ExplodingJoins, Sessions}
-import org.apache.spark.sql.aqepilot.plans.{
-  CoalesceGroup,
-  CoalesceGroups,
-  OtherRules,
-  UndoneReads,
-  UsersRepartitions
-}
+import org.apache.spark.sql.aqepilot.plans.promises.{OtherRules, UsersRepartitions}
+import org.apache.spark.sql.aqepilot.plans.shuffles.{CoalesceGroup, CoalesceGroups, UndoneReads}
+import org.apache.spark.sql.aqepilot.spark.{ExplodingJoins, Sessions}
 import org.apache.spark.sql.catalyst.plans.physical.Distribution
-import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{
   AQEShuffleReadExec,
   CoalesceShufflePartitions,
@@ -18,9 +12,8 @@ import org.apache.spark.sql.execution.adaptive.{
   OptimizeSkewInRebalancePartitions
 }
 import org.apache.spark.sql.execution.exchange.ValidateRequirements
+import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
-
-import io.aqepilot.points.partition_coalescing.CoalescingAnswer
 
 /** Runs Spark's own rules on a group once more, with a decision's values in place of the settings'.
   *

@@ -1,8 +1,9 @@
 package org.apache.spark.sql.aqepilot.points.partition_coalescing
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.doors.ExplodingJoins
-import org.apache.spark.sql.aqepilot.plans.{CoalesceGroup, ShuffleFacts}
+import org.apache.spark.sql.aqepilot.facts.ShuffleFacts
+import org.apache.spark.sql.aqepilot.plans.shuffles.CoalesceGroup
+import org.apache.spark.sql.aqepilot.spark.ExplodingJoins
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.internal.SQLConf

@@ -2,19 +2,19 @@ package org.apache.spark.sql.aqepilot.points.partition_coalescing
 
 import java.util.Locale
 
-import org.apache.spark.sql.aqepilot.decision.QueryFacts
-import org.apache.spark.sql.aqepilot.plans.FinalStage
+import org.apache.spark.sql.aqepilot.facts.QueryFacts
+import org.apache.spark.sql.aqepilot.plans.promises.FinalStage
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.connector.catalog.TableCatalog
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.command.{DataWritingCommand, DataWritingCommandExec}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.datasources.{
   FileFormat,
   InsertIntoHadoopFsRelationCommand,
   WriteFilesExec
 }
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.sources.DataSourceRegister
 
 /** What a stage writes.

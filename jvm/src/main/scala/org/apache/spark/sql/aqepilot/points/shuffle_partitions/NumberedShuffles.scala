@@ -2,19 +2,17 @@ package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
 import java.util.IdentityHashMap
 
-import org.apache.spark.sql.aqepilot.plans.{
+import org.apache.spark.sql.aqepilot.plans.promises.{
   PhysicalIntegrity,
   RequiredDistribution,
   Rewritten,
-  ShuffleGroup,
-  ShuffleGroups,
   UsersRepartitions
 }
+import org.apache.spark.sql.aqepilot.plans.shuffles.{ShuffleGroup, ShuffleGroups}
+import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
-
-import io.aqepilot.terms.Reason
 
 /** What becomes of a group: the number it gets, and how to tell.
   *

@@ -3,28 +3,19 @@ package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
-import org.apache.spark.sql.aqepilot.decision.{Asked, PerQuery}
-import org.apache.spark.sql.aqepilot.doors.FailOpen
-import org.apache.spark.sql.aqepilot.log.Subject
-import org.apache.spark.sql.aqepilot.plans.{
-  HashBuilds,
-  OtherRules,
-  PruningSides,
-  ReadTwice,
-  ShuffleGroup,
-  ShuffleGroups,
-  ShuffleShapes,
-  SparksTasks,
-  Tables
-}
+import org.apache.spark.sql.aqepilot.facts.{PerQuery, Tables}
+import org.apache.spark.sql.aqepilot.plans.joins.{HashBuilds, PruningSides}
+import org.apache.spark.sql.aqepilot.plans.promises.{OtherRules, ReadTwice, SparksTasks}
+import org.apache.spark.sql.aqepilot.plans.shuffles.{ShuffleGroup, ShuffleGroups, ShuffleShapes}
+import org.apache.spark.sql.aqepilot.policy.Asked
+import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.record.Subject
 import org.apache.spark.sql.aqepilot.rule.PointRule
+import org.apache.spark.sql.aqepilot.spark.FailOpen
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
-
-import io.aqepilot.points.shuffle_partitions.ShufflePartitionsPoint
-import io.aqepilot.terms.Reason
 
 /** What asking about a group of shuffles gave. */
 final private case class AskedShuffles(id: Long, asked: Asked) {

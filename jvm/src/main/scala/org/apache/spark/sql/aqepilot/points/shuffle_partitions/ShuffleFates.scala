@@ -1,11 +1,11 @@
 package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
-import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.reasons.Fate
+import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 
 import io.aqepilot.log.AqePilotFate
-import io.aqepilot.terms.Fate
 
 /** What became of numbers of partitions: found on the final plan's shuffles, by the id of their group. */
 object ShuffleFates extends FateReader {

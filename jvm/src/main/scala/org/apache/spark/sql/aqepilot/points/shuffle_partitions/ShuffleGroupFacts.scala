@@ -1,29 +1,20 @@
 package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
-import org.apache.spark.sql.aqepilot.plans.{
+import org.apache.spark.sql.aqepilot.facts.{
   DearRows,
   Estimates,
-  FaultShapes,
-  JoinShape,
   JoinSide,
-  ShuffleGroup,
-  ShuffleGroups,
+  LazyRow,
+  QueryFacts,
   Tables
 }
+import org.apache.spark.sql.aqepilot.plans.joins.{FaultShapes, JoinShape}
+import org.apache.spark.sql.aqepilot.plans.shuffles.{ShuffleGroup, ShuffleGroups}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GenericInternalRow}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
-import org.apache.spark.sql.execution.{
-  BaseLimitExec,
-  ExpandExec,
-  GenerateExec,
-  SortExec,
-  SparkPlan,
-  UnionExec
-}
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, QueryStageExec}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.command.DataWritingCommandExec
@@ -32,6 +23,14 @@ import org.apache.spark.sql.execution.exchange.{Exchange, ShuffleExchangeExec}
 import org.apache.spark.sql.execution.joins.{BaseJoinExec, ShuffledJoin}
 import org.apache.spark.sql.execution.python.EvalPythonExec
 import org.apache.spark.sql.execution.window.WindowExecBase
+import org.apache.spark.sql.execution.{
+  BaseLimitExec,
+  ExpandExec,
+  GenerateExec,
+  SortExec,
+  SparkPlan,
+  UnionExec
+}
 import org.apache.spark.sql.internal.SQLConf
 
 /** The facts of `shuffle_partitions` on one group of shuffles. */

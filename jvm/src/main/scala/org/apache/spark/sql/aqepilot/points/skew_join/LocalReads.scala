@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
-import org.apache.spark.sql.aqepilot.plans.{JoinStage, Opaque, RequiredDistribution}
+import org.apache.spark.sql.aqepilot.plans.joins.JoinStage
+import org.apache.spark.sql.aqepilot.plans.promises.{Opaque, RequiredDistribution}
 import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{

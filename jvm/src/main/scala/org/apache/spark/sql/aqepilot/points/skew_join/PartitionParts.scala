@@ -2,15 +2,13 @@ package org.apache.spark.sql.aqepilot.points.skew_join
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.aqepilot.plans.StageShuffle
+import org.apache.spark.sql.aqepilot.plans.joins.StageShuffle
+import org.apache.spark.sql.execution.adaptive.ShufflePartitionsUtil
 import org.apache.spark.sql.execution.{
   CoalescedPartitionSpec,
   PartialReducerPartitionSpec,
   ShufflePartitionSpec
 }
-import org.apache.spark.sql.execution.adaptive.ShufflePartitionsUtil
-
-import io.aqepilot.points.skew_join.SideSplits
 
 /** Cuts partitions of a finished shuffle into parts, each of which is some map tasks' output in a row. */
 private object PartitionParts {

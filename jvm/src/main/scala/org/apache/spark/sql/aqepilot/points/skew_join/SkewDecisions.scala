@@ -1,25 +1,22 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
-import org.apache.spark.sql.aqepilot.plans.{
+import org.apache.spark.sql.aqepilot.facts.{FactsRow, Tables}
+import org.apache.spark.sql.aqepilot.plans.joins.{
   AskedSkew,
   JoinStage,
   JoinState,
   JoinStrategy,
   PruningSides,
-  ReadTwice,
-  SkewLayout,
-  SparksTasks,
-  Tables
+  SkewLayout
 }
-import org.apache.spark.sql.aqepilot.log.Subject
+import org.apache.spark.sql.aqepilot.plans.promises.{ReadTwice, SparksTasks}
+import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.record.Subject
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BaseJoinExec
-
-import io.aqepilot.points.skew_join.{SideSplits, SkewDecision, SkewJoinPoint}
-import io.aqepilot.terms.{FactsRow, Reason}
 
 /** One join of the stage, and what asking about it gave. */
 final private case class DecidedSkew(join: BaseJoinExec, state: JoinState, of: AskedSkew) {

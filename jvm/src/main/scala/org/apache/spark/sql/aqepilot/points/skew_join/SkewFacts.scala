@@ -1,16 +1,13 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
-import org.apache.spark.sql.aqepilot.plans.{
+import org.apache.spark.sql.aqepilot.facts.{JoinSide, LazyRow, QueryFacts, ShuffleFacts, Tables}
+import org.apache.spark.sql.aqepilot.plans.joins.{
   JoinFacts,
-  JoinSide,
   JoinState,
   JoinStrategy,
-  ShuffleFacts,
   SkewLayout,
-  StageShuffle,
-  Tables
+  StageShuffle
 }
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow

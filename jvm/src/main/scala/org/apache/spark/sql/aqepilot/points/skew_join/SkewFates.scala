@@ -1,12 +1,12 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
-import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
-import org.apache.spark.sql.aqepilot.plans.{JoinState, JoinStrategy, SkewLayout, SkewState}
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, JoinStrategy, SkewLayout, SkewState}
+import org.apache.spark.sql.aqepilot.reasons.Fate
+import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 
 import io.aqepilot.log.AqePilotFate
-import io.aqepilot.terms.Fate
 
 /** What became of the decisions at `skew_join`, read off the reads of the joins in the final plan.
   *

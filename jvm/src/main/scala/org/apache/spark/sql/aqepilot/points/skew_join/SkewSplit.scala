@@ -2,25 +2,22 @@ package org.apache.spark.sql.aqepilot.points.skew_join
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.aqepilot.doors.{FailOpen, OurCosts}
-import org.apache.spark.sql.aqepilot.plans.{
-  HashBuilds,
-  JoinStage,
+import org.apache.spark.sql.aqepilot.decision.Guards
+import org.apache.spark.sql.aqepilot.plans.joins.{HashBuilds, JoinStage, SkewLayout}
+import org.apache.spark.sql.aqepilot.plans.promises.{
   PathAbove,
   PhysicalIntegrity,
   RequiredDistribution,
   Rewritten,
-  SkewLayout,
   UsersRepartitions
 }
+import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.spark.{FailOpen, OurCosts}
 import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution
-import org.apache.spark.sql.execution.{ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.{ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
-
-import io.aqepilot.points.skew_join.{SideSplits, SkewJoinPoint}
-import io.aqepilot.terms.{Guards, Reason}
 
 /** What became of a decision when it was put into the plan.
   *

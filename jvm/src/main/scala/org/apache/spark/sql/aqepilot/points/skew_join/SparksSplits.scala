@@ -2,20 +2,20 @@ package org.apache.spark.sql.aqepilot.points.skew_join
 
 import scala.annotation.tailrec
 
-import org.apache.spark.sql.aqepilot.doors.SparkCosts
-import org.apache.spark.sql.aqepilot.plans.{
-  JoinStage,
+import org.apache.spark.sql.aqepilot.plans.joins.JoinStage
+import org.apache.spark.sql.aqepilot.plans.promises.{
   PathAbove,
   RequiredDistribution,
   UsersRepartitions
 }
-import org.apache.spark.sql.execution.{RemoveRedundantSorts, SparkPlan}
+import org.apache.spark.sql.aqepilot.spark.SparkCosts
 import org.apache.spark.sql.execution.adaptive.OptimizeSkewedJoin
 import org.apache.spark.sql.execution.exchange.{
   ENSURE_REQUIREMENTS,
   ShuffleExchangeExec,
   ShuffleExchangeLike
 }
+import org.apache.spark.sql.execution.{RemoveRedundantSorts, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
 /** Takes back what Spark's own rule for skewed joins did: the splits, and the shuffles that it took for them. */

@@ -1,11 +1,10 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
-import org.apache.spark.sql.aqepilot.plans.{JoinStage, JoinState, OtherRules}
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinStage, JoinState}
+import org.apache.spark.sql.aqepilot.plans.promises.OtherRules
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
-
-import io.aqepilot.points.skew_join.SkewJoinPoint
 
 /** The decision point `skew_join`: splits the partitions of joins as policies say.
   *

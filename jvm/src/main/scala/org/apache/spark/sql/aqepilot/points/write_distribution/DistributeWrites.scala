@@ -4,10 +4,8 @@ import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
-import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.datasources.{V1WriteCommand, WriteFiles}
-
-import io.aqepilot.points.write_distribution.WriteDistributionPoint
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 
 /** The decision point `write_distribution`: puts Spark's own `RebalancePartitions` above a query whose rows are
   * written to files, where a policy says so.

@@ -2,14 +2,11 @@ package org.apache.spark.sql.aqepilot.points.write_distribution
 
 import java.util.concurrent.atomic.AtomicLong
 
-import org.apache.spark.sql.aqepilot.log.Subject
-import org.apache.spark.sql.aqepilot.plans.Tables
+import org.apache.spark.sql.aqepilot.facts.{FactsRow, Tables}
+import org.apache.spark.sql.aqepilot.record.Subject
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, RebalancePartitions, Sort}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-
-import io.aqepilot.points.write_distribution.{WriteAnswer, WriteDistributionPoint}
-import io.aqepilot.terms.FactsRow
 
 /** Asks about one write, and has its rows rebalanced where that is decided. */
 private[write_distribution] object Distribution {

@@ -11,14 +11,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{
   Union,
   Window
 }
-import org.apache.spark.sql.execution.{
-  CoalesceExec,
-  ExternalRDD,
-  ExternalRDDScanExec,
-  LogicalRDD,
-  RDDScanExec,
-  SortExec
-}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.exchange.{
@@ -27,6 +19,14 @@ import org.apache.spark.sql.execution.exchange.{
   REBALANCE_PARTITIONS_BY_NONE,
   ShuffleExchangeLike,
   ShuffleOrigin
+}
+import org.apache.spark.sql.execution.{
+  CoalesceExec,
+  ExternalRDD,
+  ExternalRDDScanExec,
+  LogicalRDD,
+  RDDScanExec,
+  SortExec
 }
 
 /** What the author of a query said of the distribution or the order of its rows, where a write keeps that. */

@@ -1,8 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.write_distribution
 
-import org.apache.spark.sql.aqepilot.decision.{LazyRow, QueryFacts}
-import org.apache.spark.sql.aqepilot.doors.Sessions
-import org.apache.spark.sql.aqepilot.plans.{Estimates, JoinSide, Tables}
+import org.apache.spark.sql.aqepilot.facts.{Estimates, JoinSide, LazyRow, QueryFacts, Tables}
+import org.apache.spark.sql.aqepilot.spark.Sessions
 import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.plans.logical.Project
 import org.apache.spark.sql.internal.SQLConf

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.write_distribution
 
-import org.apache.spark.sql.aqepilot.log.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.reasons.Fate
+import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
 import org.apache.spark.sql.execution.SparkPlan
@@ -8,7 +9,6 @@ import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.exchange.Exchange
 
 import io.aqepilot.log.AqePilotFate
-import io.aqepilot.terms.Fate
 
 /** What became of decisions on writes: found on the final plan's shuffles, by the id of the write. */
 object WriteFates extends FateReader {

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.write_distribution
 
-import org.apache.spark.sql.aqepilot.plans.Repeatable
+import org.apache.spark.sql.aqepilot.plans.promises.Repeatable
 import org.apache.spark.sql.catalyst.expressions.{
   Alias,
   Attribute,

@@ -1,0 +1,45 @@
+package org.apache.spark.sql.aqepilot.decision
+
+import org.apache.spark.sql.aqepilot.facts.CommonFacts
+import org.apache.spark.sql.types.{StructField, StructType}
+
+/** All decision points, each found in the package of its own name: what is common to all refers to none. */
+object DecisionPoints {
+
+  /** In the order in which Spark comes to them. */
+  val names: Seq[String] = Seq(
+    "join_reorder",
+    "write_distribution",
+    "join_selection",
+    "shuffle_partitions",
+    "dynamic_join_selection",
+    "skew_join",
+    "cost_evaluation",
+    "partition_coalescing"
+  )
+
+  val all: Seq[DecisionPoint] = names.map(found)
+
+  private def found(name: String): DecisionPoint = {
+    val point = name.split('_').map(_.capitalize).mkString
+    Class
+      .forName(s"org.apache.spark.sql.aqepilot.points.$name.${point}Point$$")
+      .getField("MODULE$")
+      .get(null)
+      .asInstanceOf[DecisionPoint]
+  }
+
+  def named(name: String): Option[DecisionPoint] = all.find(_.name == name)
+
+  /** The facts that a policy's `when` may use: those known before any point is asked. */
+  val whenFacts: StructType = StructType(Seq(CommonFacts.query))
+
+  /** Path, type and meaning of each leaf of a facts schema, e.g. `side.max_bytes`. */
+  def leaves(schema: StructType, prefix: String = ""): Seq[(String, StructField)] =
+    schema.fields.toSeq.flatMap { field =>
+      field.dataType match {
+        case nested: StructType => leaves(nested, s"$prefix${field.name}.")
+        case _                  => Seq((prefix + field.name, field))
+      }
+    }
+}

@@ -1,0 +1,71 @@
+package org.apache.spark.sql.aqepilot.points.join_reorder
+
+import org.apache.spark.sql.aqepilot.facts.CommonFacts.fact
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.sql.types.{ArrayType, BooleanType, IntegerType, StructType}
+
+/** A relation that is joined to what may prune it: in Spark's own order Spark reads only some of its partitions.
+  *
+  * @param position
+  *   of the relation
+  * @param by
+  *   the positions of the other side of their join, which Spark would broadcast
+  * @param beside
+  *   those of the relation's own side, without it
+  * @param isLarge
+  *   whether Spark would broadcast no side that has the relation
+  */
+final case class PrunedRelation(
+    position: Int,
+    by: Set[Int],
+    beside: Set[Int],
+    isLarge: Boolean
+) {
+
+  /** Whether it is pruned as well where the relations are joined one after the other in this order.
+    *
+    * The other side has to be the same, as Spark prunes by no less and may not broadcast more. It is also to stay the
+    * smaller of the two sides, where Spark might broadcast either.
+    */
+  def isKept(order: Seq[Int]): Boolean = {
+    def before(relation: Int) = order.takeWhile(_ != relation).toSet
+    def joinsLater =
+      by.size == 1 && (if (isLarge) Set(position) else beside + position).subsetOf(before(by.head))
+    def joinsFirst = before(position) == by
+    if (isLarge) joinsLater || joinsFirst
+    else if (by.min > position) joinsLater
+    else joinsFirst && beside.isEmpty
+  }
+
+  def row: InternalRow = {
+    def array(of: Set[Int]) = new GenericArrayData(of.toSeq.sorted.toArray[Any])
+    new GenericInternalRow(Array[Any](position, array(by), array(beside), isLarge))
+  }
+}
+
+object PrunedRelation {
+
+  private[join_reorder] val schema: StructType = StructType(
+    Seq(
+      fact("position", IntegerType, "the relation's position"),
+      fact(
+        "by",
+        ArrayType(IntegerType),
+        "positions of the relations on the other side of their join, whose broadcast may prune it"
+      ),
+      fact("beside", ArrayType(IntegerType), "positions of the other relations on its own side"),
+      fact(
+        "is_large",
+        BooleanType,
+        "whether it is larger than what Spark broadcasts, so that no side with it is"
+      )
+    )
+  )
+
+  def of(row: InternalRow): PrunedRelation = {
+    def set(ordinal: Int) = row.getArray(ordinal).toIntArray().toSet
+    PrunedRelation(row.getInt(0), set(1), set(2), row.getBoolean(3))
+  }
+}

@@ -1,0 +1,317 @@
+package org.apache.spark.sql.aqepilot.policy.python
+
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
+import java.util.concurrent.{Executors, LinkedBlockingQueue, TimeUnit, TimeoutException}
+
+import scala.collection.mutable
+
+import org.apache.spark.SparkContext
+import org.apache.spark.internal.Logging
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
+import org.apache.spark.sql.aqepilot.decision.DecisionPoint
+import org.apache.spark.sql.aqepilot.policy.{Breaker, EvaluationFailure}
+import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Setting}
+import org.apache.spark.sql.aqepilot.spark.{FailOpen, Recent, Sessions, WithoutSession}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.DataType
+
+/** The worker processes of one owner: as many as `spark.aqepilot.python.workers`. Who asks takes one for the ask and
+  * speaks to it in its own thread (each change of thread may wait for a core): its turn and then the answer have the
+  * deadline each, and no ask waits longer. Threads of ours start processes and load functions; a process that has not
+  * answered by the deadline is ended, and the next is started at once.
+  *
+  * No call throws but InterruptedException.
+  */
+final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) extends Logging {
+  import PythonWorker.{Outcome, failure, millis}
+  import PythonWorkers._
+
+  private val deadline = nanos(AqePilotConf.AskDeadline)
+  private val loadTimeout = nanos(AqePilotConf.PythonLoadTimeout)
+  private val breakerNanos = nanos(AqePilotConf.BreakerTime)
+  private val breakerFailures = AqePilotConf.inForce(AqePilotConf.BreakerFailures).toInt
+
+  private val functions =
+    Recent.map[(String, String), PythonFunction](SessionFunctions.MostFunctions)
+  @volatile private var lastUse = System.nanoTime()
+
+  private[python] val workers = {
+    val settings = new WorkerSettings(
+      deadline,
+      loadTimeout,
+      AqePilotConf.toBytes(AqePilotConf.inForce(AqePilotConf.PythonMemory)),
+      () => DriverPython.interpreter(sc, token.flatMap(SessionFunctions.ofDriver.python)),
+      brought,
+      f => (brought(f).fold(Seq.empty[String])(_.path) ++ DriverPython.path(sc)).distinct,
+      id => known.exists(_.id == id),
+      background
+    )
+    Seq.fill(AqePilotConf.inForce(AqePilotConf.PythonWorkers).toInt)(
+      new PythonWorker(s"aqepilot-python-${numbers.getAndIncrement()}", settings)
+    )
+  }
+  private val free = new LinkedBlockingQueue[PythonWorker]()
+  workers.foreach(free.put)
+
+  private def token: Option[String] = owner match {
+    case PythonOwner.Session(token) => Some(token)
+    case _                          => None
+  }
+
+  private def brought(function: PythonFunction): Option[SessionFunction] =
+    token.flatMap(SessionFunctions.ofDriver.get(_, function.text.text))
+
+  private def known: Seq[PythonFunction] = functions.synchronized {
+    functions.values.toArray(Array.empty[PythonFunction]).toSeq.sortBy(_.id)
+  }
+
+  /** The function of a text at a point. What one worker has loaded, the others load when they are asked.
+    *
+    * @param waits
+    *   for the function to be loaded, as long as that may take, also if it was refused before; else no longer than an
+    *   ask may take
+    * @return
+    *   why not, if the function is at fault
+    */
+  def load(
+      text: PythonText,
+      point: DecisionPoint,
+      waits: Boolean
+  ): Either[String, PythonFunction] = {
+    val function = functions.computeIfAbsent(
+      (text.text, point.name),
+      _ => new PythonFunction(text, point, new Breaker(breakerFailures, breakerNanos))
+    )
+    lastUse = System.nanoTime()
+    val loading = function.loadedBy(anew = waits) { loading =>
+      background.execute { () =>
+        try
+          Option(free.poll(2 * loadTimeout, TimeUnit.NANOSECONDS)).foreach(prepare(_, function))
+        finally {
+          changes.incrementAndGet()
+          loading.complete(())
+        }
+      }
+    }
+    try loading.get(if (waits) 4 * loadTimeout else deadline, TimeUnit.NANOSECONDS)
+    catch { case _: TimeoutException => } // It is loaded meanwhile, and PYTHON_BUSY until then.
+    function.refusal.toLeft(function)
+  }
+
+  /** The function's decision on a facts row, a Catalyst value of the type `answer`. */
+  def ask(
+      function: PythonFunction,
+      facts: InternalRow,
+      answer: DataType
+  ): Either[EvaluationFailure, Any] =
+    if (!function.breaker.admits()) Left(failure(Reason.PythonBreakerOpen, opened(function)))
+    else {
+      lastUse = System.nanoTime()
+      // The owner's workers may have been made anew since it was loaded.
+      functions.putIfAbsent((function.text.text, function.point.name), function)
+      var isTold = false
+      try {
+        val decided = served(function)(_.ask(function, facts)) match {
+          case Outcome.Answer(json, took) =>
+            function.roundTrips.add(took)
+            try {
+              val value = PythonAnswer.of(json, answer)
+              function.breaker.succeeded()
+              Right(value)
+            } catch {
+              case e: PythonAnswer.WrongAnswer =>
+                Left(failed(function, failure(Reason.PythonWrongAnswer, e.getMessage)))
+            }
+          case Outcome.Failed(busy, _) if busy.reason == Reason.PythonBusy =>
+            function.breaker.unasked()
+            Left(busy)
+          case Outcome.Failed(failure, trace) => Left(failed(function, failure, trace))
+          case Outcome.Unsent                 =>
+            Left(failed(function, failure(Reason.PythonDied, "the worker process is gone")))
+        }
+        isTold = true
+        decided
+      } finally if (!isTold) function.breaker.unasked()
+    }
+
+  /** It failed: counted, and told once for each way of failing. What could not be loaded any more is loaded again when
+    * the breaker lets it be tried.
+    */
+  private def failed(
+      function: PythonFunction,
+      failure: EvaluationFailure,
+      trace: String = ""
+  ): EvaluationFailure = {
+    function.failed(failure)
+    val what = s"${function.text.text} at ${function.point.name}"
+    FailOpen.warnOnce(
+      s"$what: ${failure.reason.code}: ${failure.message}" +
+        (if (trace.isEmpty) "" else "\n" + trace.stripSuffix("\n"))
+    )
+    if (function.breaker.failed()) {
+      function.refusal = None
+      logWarning(s"aqepilot: $what: ${opened(function)}")
+    }
+    failure
+  }
+
+  private def opened(function: PythonFunction): String = {
+    val seconds = function.breaker.openFor.fold(0L)(n => math.max(1, n / 1000000000L))
+    s"it is asked again in $seconds s; it failed with " + function.lastFailed().getOrElse("?")
+  }
+
+  /** Name, state and detail of each worker and function.
+    *
+    * @param everyone
+    *   with what functions said of facts of other sessions
+    */
+  def status(everyone: Boolean): Seq[(String, String, String)] =
+    workers.map(w => (w.name.stripPrefix("aqepilot-"), w.state, w.detail)) ++
+      known.map { f =>
+        val state = if (f.breaker.openFor.isDefined) "breaker open" else "ready"
+        (s"${f.text.text} at ${f.point.name}", state, f.detail(everyone))
+      }
+
+  /** Ends all processes; who waits for an answer gets none. */
+  private def close(): Unit = workers.foreach(_.close())
+
+  private def isIdle: Boolean = System.nanoTime() - lastUse > IdleNanos
+
+  /** What a worker that has the function does, if there is one by the deadline. Those that have lost it are made
+    * ready meanwhile, for the next ask.
+    */
+  private def served(function: PythonFunction)(serve: PythonWorker => Outcome): Outcome = {
+    val end = System.nanoTime() + deadline
+
+    def next(aside: mutable.Buffer[PythonWorker]): Outcome =
+      if (function.refusal.isDefined) noWorker(function.refusal.get)
+      else if (aside.size == workers.size)
+        noWorker(aside.flatMap(_.hindrance).headOption.getOrElse("?"))
+      else
+        free.poll(math.max(0, end - System.nanoTime()), TimeUnit.NANOSECONDS) match {
+          case null =>
+            Outcome.Failed(
+              failure(Reason.PythonBusy, s"its turn did not come within ${millis(deadline)} ms")
+            )
+          case worker if worker.has(function) =>
+            val outcome =
+              try serve(worker)
+              finally if (worker.isLost) later(worker, function) else free.put(worker)
+            if (outcome == Outcome.Unsent) next(aside) else outcome
+          case worker if worker.hindrance.isDefined =>
+            aside += worker
+            next(aside)
+          case worker =>
+            later(worker, function)
+            next(aside)
+        }
+
+    val aside = mutable.Buffer.empty[PythonWorker]
+    try next(aside)
+    finally aside.foreach(free.put)
+  }
+
+  private def noWorker(why: String): Outcome =
+    Outcome.Failed(failure(Reason.PythonNoWorker, why))
+
+  private def later(worker: PythonWorker, function: PythonFunction): Unit =
+    background.execute(() => prepare(worker, function))
+
+  /** Gives it a process and all functions that may be asked, the one that is waited for first; then it is free. One
+    * whose import ends the process is refused, and the others are loaded into the next.
+    */
+  private def prepare(worker: PythonWorker, first: PythonFunction): Unit =
+    try {
+      def others = known.filter(f => f != first && f.breaker.openFor.isEmpty)
+      def wanted = (first +: others).filter(_.refusal.isEmpty)
+      var most = known.size + 1
+      while (most > 0) {
+        worker.prepare(wanted)
+        most = if (worker.isLost) most - 1 else 0
+      }
+    } finally free.put(worker)
+}
+
+object PythonWorkers {
+
+  /** Owners other than the application that have processes at a time. */
+  private[python] val MostOwners = 32
+  private val IdleNanos = TimeUnit.MINUTES.toNanos(1)
+
+  private val changes = new AtomicLong
+  private val numbers = new AtomicInteger
+
+  private val background = Executors.newCachedThreadPool { (task: Runnable) =>
+    val thread = new Thread("aqepilot-python") {
+      override def run(): Unit = {
+        Sessions.forget()
+        task.run()
+      }
+    }
+    thread.setDaemon(true)
+    thread
+  }
+
+  private var application: Option[SparkContext] = None
+  private val owners = mutable.LinkedHashMap.empty[PythonOwner, PythonWorkers]
+
+  /** Grows whenever a function was loaded, or refused. */
+  def version: Long = changes.get
+
+  /** Those of an owner, made on first use: where too many owners have some, in place of those that were not asked for
+    * the longest time, if that is a minute.
+    *
+    * @return
+    *   None where too many others have some
+    */
+  def of(sc: SparkContext, owner: PythonOwner): Option[PythonWorkers] = synchronized {
+    if (!application.contains(sc)) begin(sc)
+    owners.get(owner).orElse {
+      val others = owners.values.filter(_.owner != PythonOwner.Application)
+      val isFull = owner != PythonOwner.Application && others.size >= MostOwners
+      val idle = if (isFull) others.filter(_.isIdle).toSeq.sortBy(_.lastUse).headOption else None
+      idle.foreach(workers => end(workers.owner))
+      if (isFull && idle.isEmpty) None
+      else {
+        val made = new PythonWorkers(sc, owner)
+        owners.put(owner, made)
+        Some(made)
+      }
+    }
+  }
+
+  /** Those of some owners that have any in the running driver.
+    *
+    * @param isShown
+    *   which owners'
+    */
+  def active(isShown: PythonOwner => Boolean): Seq[PythonWorkers] = synchronized {
+    if (application.exists(SparkContext.getActive.contains(_)))
+      owners.values.filter(w => isShown(w.owner)).toSeq
+    else Nil
+  }
+
+  /** Ends an owner's processes. */
+  private[python] def end(owner: PythonOwner): Unit =
+    synchronized(owners.remove(owner)).foreach(_.close())
+
+  private def begin(sc: SparkContext): Unit = {
+    endAll()
+    application = Some(sc)
+    numbers.set(0)
+    WithoutSession(sc.addSparkListener(new SparkListener {
+      override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
+        PythonWorkers.synchronized(if (application.contains(sc)) endAll())
+    }))
+  }
+
+  private def endAll(): Unit = {
+    owners.values.foreach(_.close())
+    owners.clear()
+    application = None
+  }
+
+  private def nanos(setting: Setting): Long =
+    TimeUnit.MILLISECONDS.toNanos(AqePilotConf.toMillis(AqePilotConf.inForce(setting)))
+}

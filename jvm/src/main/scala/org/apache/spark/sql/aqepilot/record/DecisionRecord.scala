@@ -1,0 +1,162 @@
+package org.apache.spark.sql.aqepilot.record
+
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Health, Verdict}
+import org.apache.spark.sql.aqepilot.facts.{FactsRow, QueryFacts}
+import org.apache.spark.sql.aqepilot.policy.{Asked, PolicyAnswer}
+import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.run.Owners
+import org.apache.spark.sql.aqepilot.settings.Mode
+import org.apache.spark.sql.aqepilot.spark.{FailOpen, PerApplication, Recent, Sessions}
+
+import io.aqepilot.log.{AqePilotDecision, EventSchema}
+
+/** What a decision is about.
+  *
+  * @param name
+  *   for a person, and unique in its query at its point: `join 3, left side`, `shuffle 4`
+  * @param factsId
+  *   of the facts that were asked with, unique in the driver
+  * @param id
+  *   by which it is found in the final plan, where that is no join's
+  * @param sparkAnswer
+  *   what Spark's own rule says, in the answer's words
+  * @param sparkStrategy
+  *   what Spark would run without us
+  * @param chosen
+  *   what the decision's fate is read from, a small value, of a legal answer
+  */
+final case class Subject(
+    name: String,
+    factsId: String,
+    id: Option[Any] = None,
+    joinId: Option[Long] = None,
+    side: Option[String] = None,
+    tables: Option[String] = None,
+    sparkAnswer: Option[String] = None,
+    sparkStrategy: Option[String] = None,
+    chosen: Any => Option[Any] = _ => None
+)
+
+/** Writes what was decided into the decision log. */
+object DecisionRecord {
+
+  // Lazy: `failingOpen` needs this object, also where Spark lacks what this links.
+  private lazy val toldOf =
+    new PerApplication(_ => Recent.set[(Option[Long], String, String)](10000))
+
+  /** One event for each policy that answered, or one that says that none did.
+    *
+    * @param subject
+    *   computed later: by what does not change any more
+    * @param outcome
+    *   what became of the decision to carry out when it was put into the plan
+    */
+  def write(
+      session: Sessions.Classic,
+      point: DecisionPoint,
+      executionId: Option[Long],
+      subject: => Subject,
+      asked: Asked,
+      outcome: (Reason, Option[String]) = (Reason.Applied, None)
+  ): Unit = {
+    val log = DecisionLog.get(session.sparkContext)
+    val draft = blank(session, point, executionId)
+    lazy val about = subject
+    lazy val fingerprint = new FactsRow(point.facts, asked.facts).string("query.fingerprint")
+    lazy val enforced = asked.enforced.map(_._1)
+
+    def event(answer: Option[PolicyAnswer], verdict: Verdict): Decided = {
+      val shadow = answer.exists(_.policy.mode == Mode.Shadow)
+      val (reason, detail) =
+        if (shadow && verdict.decision.isDefined) (Reason.Shadow, verdict.detail)
+        else if (answer.isDefined && answer == enforced) outcome
+        else (verdict.reason, verdict.detail)
+      val value = answer.flatMap(_.value.toOption)
+      val event = draft.copy(
+        decisionId = log.nextDecisionId(),
+        fingerprint = fingerprint,
+        joinId = about.joinId,
+        side = about.side,
+        tables = about.tables,
+        factsId = about.factsId,
+        policy = answer.map(_.policy.name),
+        revision = answer.map(_.policy.revision),
+        mode = answer.fold(Mode.Enforce.name)(_.policy.mode.name),
+        answer = value.map(point.show(_).take(MaxAnswerChars)),
+        sparkAnswer = about.sparkAnswer,
+        sparkStrategy = about.sparkStrategy,
+        applied = reason == Reason.Applied,
+        reason = reason.code,
+        detail = detail,
+        askedMicros = asked.micros,
+        subject = Some(about.name)
+      )
+      Decided(event, about.id, verdict.decision.flatMap(_ => value).flatMap(about.chosen))
+    }
+
+    log.decided(
+      if (asked.verdicts.isEmpty) Seq(event(None, Verdict(None, Reason.NullAnswer)))
+      else asked.verdicts.map { case (answer, verdict) => event(Some(answer), verdict) },
+      FactsText.of(asked.facts, point.facts)
+    )
+  }
+
+  /** Keeps a fault of ours at a point away from the query, which goes on with `otherwise`, and records it. Where this
+    * Spark lacks something, the point is off from now on.
+    */
+  def failingOpen[T](point: DecisionPoint, otherwise: => T)(body: => T): T =
+    FailOpen.recover(point.name) { fault =>
+      FailOpen("health", ())(Health.after(fault, point))
+      FailOpen("record", ())(Sessions.active.foreach { session =>
+        undecided(session, point, Reason.InternalError, FailOpen.short(fault), None)
+      })
+      otherwise
+    }(body)
+
+  /** Nobody could be asked. Recorded once for each execution, point and reason. */
+  def undecided(
+      session: Sessions.Classic,
+      point: DecisionPoint,
+      reason: Reason,
+      detail: String,
+      tables: Option[String]
+  ): Unit = {
+    val executionId = QueryFacts.executionId(session.sparkContext)
+    val told = toldOf.of(session.sparkContext)
+    if (told.add((executionId, point.name, reason.code))) {
+      val log = DecisionLog.get(session.sparkContext)
+      val draft = blank(session, point, executionId)
+        .copy(tables = tables, reason = reason.code, detail = Some(detail))
+      log.decided(Seq(Decided(draft.copy(decisionId = log.nextDecisionId()))), FactsText.none)
+    }
+  }
+
+  private val MaxAnswerChars = 2000
+
+  private def blank(session: Sessions.Classic, point: DecisionPoint, executionId: Option[Long]) =
+    AqePilotDecision(
+      schemaVersion = EventSchema.Version,
+      time = System.currentTimeMillis(),
+      decisionId = 0,
+      sessionId = Owners.of(session, executionId),
+      executionId = executionId,
+      fingerprint = None,
+      point = point.name,
+      joinId = None,
+      side = None,
+      tables = None,
+      factsId = "",
+      facts = None,
+      policy = None,
+      revision = None,
+      mode = Mode.Enforce.name,
+      answer = None,
+      sparkAnswer = None,
+      sparkStrategy = None,
+      applied = false,
+      reason = "",
+      detail = None,
+      askedMicros = 0.0,
+      subject = None
+    )
+}

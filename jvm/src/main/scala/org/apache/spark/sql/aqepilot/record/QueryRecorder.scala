@@ -1,0 +1,343 @@
+package org.apache.spark.sql.aqepilot.record
+
+import java.util.concurrent.CountDownLatch
+import java.util.{LinkedHashMap, Map}
+
+import scala.annotation.tailrec
+import scala.collection.mutable
+import scala.util.Try
+
+import org.apache.spark.scheduler._
+import org.apache.spark.sql.aqepilot.facts.{Fingerprint, PerQuery}
+import org.apache.spark.sql.aqepilot.run.{Assigned, Control, Owners}
+import org.apache.spark.sql.aqepilot.settings.RunIdentity
+import org.apache.spark.sql.aqepilot.spark.FailOpen
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.ui.{
+  SparkListenerSQLAdaptiveExecutionUpdate,
+  SparkListenerSQLExecutionEnd,
+  SparkListenerSQLExecutionStart
+}
+import org.apache.spark.sql.internal.SQLConf
+
+import io.aqepilot.log.{AqePilotFate, AqePilotQueryClosed, EventSchema}
+
+/** Follows each SQL execution to its end; if there were decisions in it, or it is of an experiment, has the
+  * decisions' fates read and posts how it went. What is known of an execution goes with its end; if that never comes, when
+  * [[QueryRecorder.MaxQueries]] younger ones are open.
+  */
+final private[record] class QueryRecorder(
+    post: AqePilotQueryClosed => Unit,
+    settle: Seq[AqePilotFate] => Unit,
+    claim: (Seq[Long], Long, Option[String]) => Unit,
+    decisionsInHand: Later,
+    droppedEvents: => Long,
+    executors: Executors,
+    runOf: (Option[SQLConf], Long) => Option[RunIdentity],
+    control: () => Option[Control],
+    unitOf: (SQLConf, Long, Option[String], () => Option[String]) => Option[Assigned],
+    failOpen: FailOpen
+) extends SparkListener {
+  import QueryRecorder._
+
+  // All state is guarded by `this`: decisions come from the threads of queries.
+  private val queries = new LinkedHashMap[Long, Query]
+  private val queryOfStage = mutable.HashMap.empty[Int, Query]
+  // Decisions without an execution, until a query that runs their plan claims them; the oldest go.
+  private val unclaimed = new LinkedHashMap[Long, Decided] {
+    override def removeEldestEntry(e: Map.Entry[Long, Decided]) = size > MaxUnclaimed
+  }
+  private var openDecisions = 0
+  private var forgottenQueries = 0L
+
+  /** How many queries had to make room before they ended. */
+  def forgotten: Long = synchronized(forgottenQueries)
+
+  def decided(decision: Decided, redact: String => String): Unit = synchronized {
+    decision.event.executionId match {
+      case Some(id) =>
+        val query = opened(id)
+        query.redact = redact
+        query.decisions += decision
+        openDecisions += 1
+        makeRoom()
+      case None => unclaimed.put(decision.event.decisionId, decision)
+    }
+  }
+
+  override def onJobStart(start: SparkListenerJobStart): Unit = failOpen("job_start", ()) {
+    val id = Option(start.properties).map(_.getProperty(SQLExecution.EXECUTION_ID_KEY)).orNull
+    if (id != null) synchronized {
+      val query = opened(id.toLong)
+      start.stageIds.foreach { stage =>
+        query.stages += stage
+        queryOfStage.put(stage, query)
+      }
+    }
+  }
+
+  override def onStageSubmitted(e: SparkListenerStageSubmitted): Unit = failOpen("stage", ()) {
+    outcomeOf(e.stageInfo.stageId)(_.submitted(e.stageInfo))
+  }
+
+  override def onStageCompleted(e: SparkListenerStageCompleted): Unit = failOpen("stage", ()) {
+    outcomeOf(e.stageInfo.stageId)(_.completed(e.stageInfo))
+  }
+
+  override def onTaskEnd(end: SparkListenerTaskEnd): Unit = failOpen("task_end", ()) {
+    failOpen("executor", ())(synchronized(executors.seen(end.taskInfo.executorId)))
+    outcomeOf(end.stageId)(_.ended(end))
+  }
+
+  private def outcomeOf(stage: Int)(add: Outcome => Unit): Unit = synchronized {
+    queryOfStage.get(stage).foreach(query => add(query.outcome))
+  }
+
+  /** Called when events come from now on. */
+  def listening(): Unit = failOpen("executor", ())(synchronized(executors.seenNow()))
+
+  override def onExecutorAdded(e: SparkListenerExecutorAdded): Unit =
+    failOpen("executor", ())(synchronized(executors.added(e)))
+
+  override def onExecutorRemoved(e: SparkListenerExecutorRemoved): Unit =
+    failOpen("executor", ())(synchronized(executors.removed(e)))
+
+  override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
+    failOpen("application_end", ())(decisionsInHand.close())
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = failOpen("event", ()) {
+    event match {
+      case barrier: Barrier                      => barrier.passed.countDown()
+      case start: SparkListenerSQLExecutionStart => failOpen("query_start", ()) {
+          synchronized {
+            val query = opened(start.executionId)
+            query.startedAt = Some(start.time)
+            query.outcome.planned(start.sparkPlanInfo)
+          }
+        }
+      case planned: SparkListenerSQLAdaptiveExecutionUpdate => failOpen("query_update", ()) {
+          synchronized {
+            Option(queries.get(planned.executionId))
+              .foreach(_.outcome.planned(planned.sparkPlanInfo))
+          }
+        }
+      case end: SparkListenerSQLExecutionEnd => failOpen("query_end", ()) {
+          Option(end.qe).foreach(PerQuery.ended)
+          decisionsInHand.finish()
+          closed(end.executionId).foreach { query =>
+            val own = claimed(end)
+            lazy val fingerprint = fingerprintOf(own ++ query.decisions, end)
+            val session = Option(end.qe).map(_.sparkSession)
+            val unit = session.flatMap { s =>
+              failOpen("experiment", Option.empty[Assigned]) {
+                unitOf(
+                  s.sessionState.conf,
+                  end.executionId,
+                  Some(Owners.of(s.sessionUUID)),
+                  () => fingerprint
+                )
+              }
+            }
+            if (own.nonEmpty || query.decisions.nonEmpty || unit.isDefined) {
+              val sessionId = (own ++ query.decisions).headOption.map(_.event.sessionId)
+                .orElse(session.map(s => Owners.of(s.sessionUUID)))
+              close(query, own, end, sessionId.getOrElse(""), fingerprint, unit)
+            }
+          }
+          forgetExecutors()
+        }
+      case _ =>
+    }
+  }
+
+  /** Those of the decisions without an execution that were made on the plan that has just run. A failed execution may
+    * have no plan, and to ask for it would plan the query, and fail, once more.
+    */
+  private def claimed(end: SparkListenerSQLExecutionEnd): Seq[Decided] = {
+    val candidates = synchronized(unclaimed.values.toArray(Array.empty[Decided])).toSeq
+    if (candidates.isEmpty || end.qe == null || end.errorMessage.exists(_.nonEmpty)) Nil
+    else {
+      val found = failOpen("claim", Seq.empty[Decided]) {
+        DecisionLog.fateReader.claimed(end.qe.executedPlan, candidates)
+      }
+      synchronized(found.foreach(d => unclaimed.remove(d.event.decisionId)))
+      found
+    }
+  }
+
+  private def close(
+      query: Query,
+      claimed: Seq[Decided],
+      end: SparkListenerSQLExecutionEnd,
+      sessionId: String,
+      fingerprint: Option[String],
+      unit: Option[Assigned]
+  ): Unit = {
+    val error = end.errorMessage.filter(_.nonEmpty)
+    val decisions = claimed ++ query.decisions
+    val fates = if (error.isEmpty) readFates(decisions, end) else Nil
+    failOpen("settle", ())(settle(fates))
+    val ids = claimed.map(_.event.decisionId)
+    failOpen("claim", ())(claim(ids, end.executionId, fingerprint))
+    val its = query.outcome
+    val wallMillis = query.startedAt.map(end.time - _).getOrElse(end.duration / 1000000)
+    // Decisions with the same facts were asked for at once.
+    val asked = decisions.map(_.event).groupBy(_.factsId).values.map(_.head.askedMicros).sum
+    unit.foreach { its =>
+      failOpen("experiment", ()) {
+        its.of.closed(its, error.exists(!isCancelled(_, end.executionFailure)), wallMillis, asked)
+      }
+    }
+    val run = failOpen("run", Option.empty[RunIdentity]) {
+      runOf(Option(end.qe).map(_.sparkSession.sessionState.conf), end.executionId)
+    }
+    val controlFile = failOpen("control", Option.empty[Control])(control())
+    post(
+      AqePilotQueryClosed(
+        schemaVersion = EventSchema.Version,
+        time = end.time,
+        sessionId = sessionId,
+        executionId = end.executionId,
+        fingerprint = fingerprint,
+        succeeded = error.isEmpty,
+        error = error.map(text => query.redact(text).take(MaxErrorChars)),
+        wallMillis = wallMillis,
+        taskMillis = its.runMillis,
+        cpuMillis = its.cpuNanos / 1000000,
+        inputBytes = its.inputBytes,
+        shuffleReadBytes = its.shuffleReadBytes,
+        shuffleWriteBytes = its.shuffleWriteBytes,
+        memorySpillBytes = its.memorySpillBytes,
+        diskSpillBytes = its.diskSpillBytes,
+        peakExecutionMemoryBytes = its.peakExecutionMemoryBytes,
+        failedTasks = its.failedTasks,
+        fates = fates,
+        droppedEvents = droppedEvents - query.droppedBefore,
+        claimed = ids,
+        job = run.map(_.job.value),
+        run = run.map(_.run.value),
+        attempt = run.flatMap(_.attempt).map(_.value),
+        experiment = unit.map(_.of.experiment.name),
+        unit = unit.map(_.unit),
+        arm = unit.map(_.arm.name),
+        jobSource = run.map(_.job.source),
+        runSource = run.map(_.run.source),
+        attemptSource = run.flatMap(_.attempt).map(_.source),
+        controlVersion = controlFile.flatMap(_.version),
+        controlAgeMillis = controlFile.flatMap(_.age),
+        planningMillis = failOpen("planning_time", Option.empty[Long])(planningMillis(end)),
+        askedMicros = Some(asked),
+        executorCoreMillis = Some(had(_.coreMillis(end.time - wallMillis, end.time))),
+        executorMemoryMiBSeconds = had(_.memoryMiBSeconds(end.time - wallMillis, end.time)),
+        gcMillis = Some(its.gcMillis),
+        killedTasks = Some(its.killedTasks),
+        stages = Some(its.stages),
+        retriedStages = Some(its.retriedStages),
+        maxOverMedian = its.maxOverMedian,
+        joins = its.joins
+      )
+    )
+  }
+
+  /** Those that were gone before the oldest open query started. */
+  private def forgetExecutors(): Unit = synchronized {
+    val open = queries.values.iterator
+    if (open.hasNext) open.next().startedAt.foreach(executors.forget)
+  }
+
+  private def had[T](figure: Executors => T): T = synchronized(figure(executors))
+
+  /** All phases of Spark's QueryPlanningTracker; what AQE plans anew while the query runs is in none of them. */
+  private def planningMillis(end: SparkListenerSQLExecutionEnd): Option[Long] =
+    Option(end.qe).map(_.tracker.phases.values.map(_.durationMs).sum)
+
+  /** None for a query that Spark could not analyse: 4.3 says its end, too, and to ask for its plan throws the user's
+    * error once more.
+    */
+  private def fingerprintOf(
+      decisions: Seq[Decided],
+      end: SparkListenerSQLExecutionEnd
+  ): Option[String] =
+    decisions.flatMap(_.event.fingerprint).headOption.orElse(
+      failOpen("fingerprint", Option.empty[String])(
+        Option(end.qe).flatMap(qe => Try(qe.analyzed).toOption)
+          .flatMap(plan => Option(Fingerprint.of(plan)))
+      )
+    )
+
+  private def readFates(
+      decisions: Seq[Decided],
+      end: SparkListenerSQLExecutionEnd
+  ): Seq[AqePilotFate] =
+    failOpen("fates", Seq.empty[AqePilotFate]) {
+      Option(end.qe).map { qe =>
+        SQLConf.withExistingConf(qe.sparkSession.sessionState.conf) {
+          DecisionLog.fateReader.read(qe.executedPlan, decisions)
+        }
+      }.getOrElse(Nil)
+    }
+
+  private def opened(id: Long): Query = {
+    if (!queries.containsKey(id)) {
+      queries.put(id, new Query(droppedEvents))
+      makeRoom()
+    }
+    queries.get(id)
+  }
+
+  private def makeRoom(): Unit =
+    while (queries.size > MaxQueries || openDecisions > MaxDecisions) {
+      closed(queries.keySet.iterator.next())
+      forgottenQueries += 1
+    }
+
+  private def closed(id: Long): Option[Query] = synchronized {
+    val query = Option(queries.remove(id))
+    for (gone <- query) {
+      openDecisions -= gone.decisions.size
+      gone.stages.foreach(s => if (queryOfStage.get(s).contains(gone)) queryOfStage.remove(s))
+    }
+    query
+  }
+}
+
+private[record] object QueryRecorder {
+  val MaxQueries = 1000
+  val MaxDecisions = 20000
+  val MaxUnclaimed = 1000
+  private val MaxErrorChars = 4000
+
+  // The name of the exception's class or of the error's condition may stand before it.
+  private val Cancelled =
+    "(?s)(?:[\\w.$]+: )?(?:\\[[A-Z_.]+\\] )?(?:Job \\d+ cancelled\\b|Operation has been cancell?ed\\b).*".r
+
+  /** Whether somebody ended a query that could have gone on. */
+  def isCancelled(error: String, failure: Option[Throwable]): Boolean = {
+    def says(text: String) = text != null && Cancelled.pattern.matcher(text).matches
+    @tailrec def because(e: Throwable, depth: Int): Boolean = e match {
+      case null                                                 => false
+      case _: InterruptedException                              => true
+      case _ if says(e.getMessage)                              => true
+      case _ if depth > MaxCauses                               => false
+      case _ if e.getSuppressed.exists(s => says(s.getMessage)) => true
+      case _                                                    => because(e.getCause, depth + 1)
+    }
+    says(error) || failure.exists(because(_, 0))
+  }
+
+  private val MaxCauses = 20
+
+  /** Goes through the queue of our listener behind all that was posted before it. */
+  final class Barrier extends SparkListenerEvent {
+    val passed = new CountDownLatch(1)
+    override protected[spark] def logEvent: Boolean = false
+  }
+
+  final private class Query(val droppedBefore: Long) {
+    var startedAt: Option[Long] = None
+    var redact: String => String = identity
+    val decisions = mutable.ArrayBuffer.empty[Decided]
+    val stages = mutable.HashSet.empty[Int]
+    val outcome = new Outcome
+  }
+}

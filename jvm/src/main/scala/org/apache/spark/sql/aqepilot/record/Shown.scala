@@ -1,0 +1,51 @@
+package org.apache.spark.sql.aqepilot.record
+
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.{SparkConf, SparkContext}
+
+/** What may be shown, to any session, of the settings of an application and a session, and of what is said about
+  * them: as in the record, what Spark's redaction patterns match is hidden, by those that were submitted and by the
+  * session's.
+  */
+final class Shown private (submitted: SparkConf, session: SQLConf) {
+  import Shown._
+
+  private val redact = Redaction.ofTexts(submitted) andThen Redaction.ofTexts(session)
+
+  def text(of: String): String = redact(of)
+
+  /** A setting's value, hidden as a whole where its key or value matches. */
+  def setting(key: String, value: String): String =
+    Redaction.setting(submitted, redact)(key, value)
+
+  private lazy val hidden: Seq[(String, String)] =
+    (submitted.getAll.toSeq ++ session.getAllConfs).distinct.filter { case (key, value) =>
+      key.startsWith(Prefix) && setting(key, value) == Hidden
+    }
+
+  /** What is said of settings: one that is hidden is quoted nowhere. */
+  def message(of: String): String = {
+    val quoted = hidden.map(_._2).filter(_.length >= LeastChars).sortBy(-_.length)
+    val without = quoted.foldLeft(of)((text, value) => text.replace(value, Hidden))
+    val about = hidden.map(_._1).filter(key => of.startsWith(key)).sortBy(-_.length).headOption
+    redact(about.fold(without)(key => s"$key: $Hidden"))
+  }
+}
+
+object Shown {
+  val Hidden: String = Redaction.Hidden
+
+  private val Prefix = "spark.aqepilot."
+
+  /** A shorter value is part of any message. */
+  private val LeastChars = 4
+
+  /** @param submitted
+    *   the application's, where there is one
+    */
+  def apply(submitted: Option[SparkConf], session: SQLConf): Shown =
+    new Shown(
+      submitted.orElse(SparkContext.getActive.map(_.conf)).getOrElse(new SparkConf(false)),
+      session
+    )
+}

@@ -1,0 +1,42 @@
+package org.apache.spark.sql.aqepilot.run
+
+import org.apache.spark.sql.aqepilot.decision.DecisionPoint
+import org.apache.spark.sql.aqepilot.policy.{OtherArms, PolicySet}
+import org.apache.spark.sql.aqepilot.settings.{Arm, Mode}
+
+/** The other arms of a unit, asked beside its own until an answer differs.
+  *
+  * @param others
+  *   each with its policies, as far as they may go
+  */
+final class ComparedArms(val assigned: Assigned, own: Arm, others: Seq[(Arm, PolicySet)])
+    extends OtherArms {
+
+  /** A guard rail may have ended an arm since it was looked up. */
+  private def inForce =
+    if (assigned.isExposed || assigned.inForce != own) Nil
+    else others.filter { case (arm, _) => assigned.of.stopped(arm).isEmpty }
+
+  def isAsked(point: DecisionPoint): Boolean =
+    inForce.exists(_._2.at(point).exists(_.mode == Mode.Enforce))
+
+  def compare(point: DecisionPoint, executionId: Option[Long], own: Option[Any])(
+      of: PolicySet => Option[Any]
+  ): Unit = if (isAsked(point) || own.isDefined) {
+    def said(decision: Option[Any]) = decision.fold("Spark's own")(point.show(_).take(MaxChars))
+    val begun = System.nanoTime()
+    try
+      inForce.iterator
+        .map { case (arm, set) => arm -> of(set) }
+        .find { case (_, theirs) => said(theirs) != said(own) }
+        .foreach { case (arm, theirs) =>
+          assigned.expose(
+            executionId,
+            s"${point.name}: ${said(own)}, with arm ${arm.name}: ${said(theirs)}"
+          )
+        }
+    finally assigned.askedBeside(System.nanoTime() - begun)
+  }
+
+  private val MaxChars = 200
+}

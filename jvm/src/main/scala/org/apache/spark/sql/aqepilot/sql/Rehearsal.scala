@@ -1,0 +1,80 @@
+package org.apache.spark.sql.aqepilot.sql
+
+import org.apache.spark.sql.aqepilot.decision.{
+  DecisionPoint,
+  DecisionPoints,
+  Guardrails,
+  Guards,
+  Verdict
+}
+import org.apache.spark.sql.aqepilot.facts.FactsRow
+import org.apache.spark.sql.aqepilot.policy.PolicyTexts
+import org.apache.spark.sql.aqepilot.policy.python.Caller
+import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.spark.Sessions
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{JsonToStructs, Literal}
+import org.apache.spark.sql.internal.SQLConf
+
+/** Decides on facts that somebody wrote down instead of on a running query. */
+object Rehearsal {
+
+  /** Guard rails of no cluster in particular, where a session's are not to be had. */
+  private val NoGuards =
+    Guards(Long.MaxValue, Long.MaxValue, Long.MaxValue, 1.0, Int.MaxValue, Int.MaxValue)
+
+  /** @param facts
+    *   JSON object; facts that are missing are null
+    * @return
+    *   answer, decision, reason, detail
+    * @throws IllegalArgumentException
+    *   for an unknown point, a text that does not bind, facts that are not JSON
+    */
+  def decide(pointName: String, text: String, facts: String): Seq[Any] = {
+    val point = DecisionPoints
+      .named(pointName)
+      .getOrElse(
+        throw new IllegalArgumentException(
+          s"no decision point is named '$pointName'; there are: ${DecisionPoints.names.mkString(", ")}"
+        )
+      )
+    val guards =
+      Sessions.active.fold(NoGuards)(s => Guardrails.of(SQLConf.get, s.sparkContext))
+    val (answer, verdict) = decide(point, text, parse(point, facts), guards)
+    Seq(answer, verdict.decision.map(point.show), verdict.reason.code, verdict.detail)
+  }
+
+  /** The policy's answer on a facts row, and what is made of it. */
+  def decide(
+      point: DecisionPoint,
+      text: String,
+      facts: InternalRow,
+      guards: Guards
+  ): (Option[String], Verdict) =
+    PolicyTexts.compile(text, point, Caller.session(SQLConf.get)) match {
+      case Left(e)       => throw new IllegalArgumentException(s"${e.code}: ${e.message}")
+      case Right(policy) =>
+        policy.eval(facts) match {
+          case Left(failure) =>
+            (None, Verdict(None, failure.reason, Some(failure.message)))
+          case Right(null)   => (None, Verdict(None, Reason.NullAnswer))
+          case Right(answer) =>
+            (
+              Some(point.show(answer)),
+              point.judge(answer, new FactsRow(point.facts, facts), guards)
+            )
+        }
+    }
+
+  /** A facts row out of JSON. */
+  def parse(point: DecisionPoint, facts: String): InternalRow = {
+    val parsed = JsonToStructs(
+      point.facts,
+      Map("mode" -> "FAILFAST"),
+      Literal(facts),
+      Some("UTC")
+    ).eval()
+    if (parsed == null) throw new IllegalArgumentException("the facts are null")
+    parsed.asInstanceOf[InternalRow]
+  }
+}

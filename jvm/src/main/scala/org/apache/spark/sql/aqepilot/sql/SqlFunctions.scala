@@ -1,0 +1,224 @@
+package org.apache.spark.sql.aqepilot.sql
+
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoints, Health}
+import org.apache.spark.sql.aqepilot.policy.python.Caller
+import org.apache.spark.sql.aqepilot.policy.sql.PolicyCompiler
+import org.apache.spark.sql.aqepilot.policy.{PolicyError, PolicyTexts}
+import org.apache.spark.sql.aqepilot.reasons.{NearestNames, Problem}
+import org.apache.spark.sql.aqepilot.record.DecisionLog
+import org.apache.spark.sql.aqepilot.settings.AqePilotConf
+import org.apache.spark.sql.aqepilot.spark.{FailOpen, Sessions}
+import org.apache.spark.sql.catalyst.FunctionIdentifier
+import org.apache.spark.sql.catalyst.expressions.{
+  AttributeReference,
+  Cast,
+  Expression,
+  ExpressionInfo,
+  GenericInternalRow
+}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
+import org.apache.spark.sql.catalyst.util.{DateTimeUtils, GenericArrayData}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/** The table functions through which PySpark, SQL, JDBC and Spark Connect ask what goes on.
+  *
+  * Each gives a relation of the rows at the time of analysis, so executors need nothing of ours.
+  */
+final class SqlFunction(
+    val name: String,
+    val usage: String,
+    val parameters: Seq[String],
+    schema: StructType,
+    rows: Seq[String] => Seq[Seq[Any]]
+) {
+
+  val identifier: FunctionIdentifier = FunctionIdentifier(name)
+
+  val info: ExpressionInfo = new ExpressionInfo(
+    getClass.getName,
+    null,
+    name,
+    usage,
+    "",
+    "",
+    "",
+    "misc_funcs",
+    "3.5.0",
+    "",
+    "built-in"
+  )
+
+  /** Where the jar is another Spark's, says so: what it calls may not be there. */
+  def build(arguments: Seq[Expression]): LogicalPlan =
+    try relation(arguments)
+    catch {
+      case e: LinkageError =>
+        throw new IllegalArgumentException(
+          s"$name: ${Health.wrongJar.getOrElse(FailOpen.short(e))}"
+        )
+    }
+
+  private def relation(arguments: Seq[Expression]): LogicalPlan = {
+    if (arguments.length != parameters.length) {
+      throw new IllegalArgumentException(
+        s"$name takes ${parameters.length} arguments (${parameters.mkString(", ")}), got " +
+          arguments.length
+      )
+    }
+    val values = arguments.zip(parameters).map { case (argument, parameter) =>
+      if (!argument.foldable)
+        throw new IllegalArgumentException(s"$name: $parameter must be a constant")
+      Option(Cast(argument, StringType).eval()).map(_.toString).orNull
+    }
+    val output = schema.map(f => AttributeReference(f.name, f.dataType)())
+    LocalRelation(output, rows(values).map(r => new GenericInternalRow(r.map(catalyst).toArray)))
+  }
+
+  private def catalyst(value: Any): Any = value match {
+    case s: String => UTF8String.fromString(s)
+    case Some(v)   => catalyst(v)
+    case None      => null
+    case s: Seq[_] => new GenericArrayData(s.map(catalyst).toArray[Any])
+    case v         => v
+  }
+}
+
+object SqlFunctions {
+
+  private def strings(names: String*): StructType =
+    StructType(names.map(StructField(_, StringType)))
+
+  val status: SqlFunction = new SqlFunction(
+    "aqepilot_status",
+    "aqepilot_status() - versions, health of each decision point, policies, settings, problems, counters.",
+    Nil,
+    strings("kind", "name", "value", "detail"),
+    _ => Status.rows
+  )
+
+  val decisions: SqlFunction = new SqlFunction(
+    "aqepilot_decisions",
+    "aqepilot_decisions() - the newest decisions of this session, and what became of them.",
+    Nil,
+    StructType(
+      Seq(
+        StructField("time", TimestampType),
+        StructField("decision_id", LongType),
+        StructField("session_id", StringType),
+        StructField("execution_id", LongType),
+        StructField("fingerprint", StringType),
+        StructField("point", StringType),
+        StructField("join_id", LongType),
+        StructField("side", StringType),
+        StructField("tables", StringType),
+        StructField("facts_id", StringType),
+        StructField("facts", StringType),
+        StructField("policy", StringType),
+        StructField("revision", StringType),
+        StructField("mode", StringType),
+        StructField("answer", StringType),
+        StructField("spark_answer", StringType),
+        StructField("spark_strategy", StringType),
+        StructField("applied", BooleanType),
+        StructField("reason", StringType),
+        StructField("detail", StringType),
+        StructField("asked_us", DoubleType),
+        StructField("fate", StringType),
+        StructField("final_strategy", StringType),
+        StructField("subject", StringType)
+      )
+    ),
+    _ => decisionRows
+  )
+
+  val check: SqlFunction = new SqlFunction(
+    "aqepilot_check",
+    "aqepilot_check(point, text) - what is wrong with a policy's text; no row when it is good. " +
+      "The point 'when' checks the text of a `when`.",
+    Seq("point", "text"),
+    StructType(
+      Seq(
+        StructField("code", StringType),
+        StructField("message", StringType),
+        StructField("line", IntegerType),
+        StructField("column", IntegerType),
+        StructField("suggestions", ArrayType(StringType))
+      )
+    ),
+    arguments => checked(arguments(0), arguments(1)).toSeq.map(errorRow)
+  )
+
+  val decide: SqlFunction = new SqlFunction(
+    "aqepilot_decide",
+    "aqepilot_decide(point, text, facts) - what a policy's text would decide on these facts (JSON, " +
+      "missing facts are null), under the session's guard rails: for tests of policies.",
+    Seq("point", "text", "facts"),
+    strings("answer", "decision", "reason", "detail"),
+    arguments => Seq(Rehearsal.decide(arguments(0), arguments(1), arguments(2)))
+  )
+
+  val all: Seq[SqlFunction] = Seq(status, decisions, check, decide)
+
+  /** Whether each session is shown what concerns the others. */
+  private[aqepilot] def everyone: Boolean =
+    AqePilotConf.isTrue(AqePilotConf.getSubmitted(AqePilotConf.AllSessions))
+
+  private def decisionRows: Seq[Seq[Any]] = Sessions.active.toSeq.flatMap { session =>
+    DecisionLog
+      .get(session.sparkContext)
+      .decisions(if (everyone) None else Some(session.sessionUUID))
+      .map { case (d, fate) =>
+        Seq[Any](
+          DateTimeUtils.millisToMicros(d.time),
+          d.decisionId,
+          d.sessionId,
+          d.executionId,
+          d.fingerprint,
+          d.point,
+          d.joinId,
+          d.side,
+          d.tables,
+          d.factsId,
+          d.facts,
+          d.policy,
+          d.revision,
+          d.mode,
+          d.answer,
+          d.sparkAnswer,
+          d.sparkStrategy,
+          d.applied,
+          d.reason,
+          d.detail,
+          d.askedMicros,
+          fate.map(_.fate),
+          fate.flatMap(_.finalStrategy),
+          d.subject
+        )
+      }
+  }
+
+  private def checked(point: String, text: String): Option[PolicyError] =
+    if (text == null) Some(PolicyError("EMPTY", "The text is null.", None, None, Nil))
+    else if (point == "when")
+      PolicyCompiler.compile(text, DecisionPoints.whenFacts, BooleanType).left.toOption
+    else
+      DecisionPoints.named(point) match {
+        case Some(p) => PolicyTexts.compile(text, p, Caller.session(SQLConf.get)).left.toOption
+        case None    =>
+          Some(
+            PolicyError(
+              Problem.PolicyPointUnknown,
+              s"No decision point is named '$point'; there are: " +
+                s"${(DecisionPoints.names :+ "when").mkString(", ")}.",
+              None,
+              None,
+              NearestNames.of(String.valueOf(point), DecisionPoints.names)
+            )
+          )
+      }
+
+  private def errorRow(e: PolicyError): Seq[Any] =
+    Seq(e.code, e.message, e.line, e.column, e.suggestions)
+}
