@@ -16,7 +16,7 @@ import org.apache.spark.sql.aqepilot.plans.joins.{
 import org.apache.spark.sql.aqepilot.plans.promises.CanThrow
 import org.apache.spark.sql.aqepilot.spark.Sessions
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.RowOrdering
 import org.apache.spark.sql.catalyst.optimizer.{
   BuildLeft,
   BuildRight,
