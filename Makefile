@@ -58,7 +58,7 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel dist maven maven-release installs packages platforms versioned-site lint-files install test test-all test-classes quick-starts test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix vendor-forks hostile demo bench browser lint lint-python lint-scala format docs site catalog clean
+.PHONY: help check env jars wheel dist maven maven-release installs packages platforms versioned-site lint-files install test test-all test-classes quick-starts test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix vendor-forks hostile demo bench browser lint lint-python lint-scala lint-prose format docs site catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -132,7 +132,7 @@ $(if $(PATCH),,$(error SPARK=$(SPARK) is not in $(TABLE): use one of $(sort $(NE
 ONE_SPARK := python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(MINOR)" && $$5!="jvm")-$(VERSION).jar .envs/spark-$(PATCH)/.ready
 
 ##@ Every day
-lint: lint-python lint-scala lint-files ## ruff, mypy --strict, scalafmt; workflows, scripts and the files of Deployment
+lint: lint-python lint-scala lint-files lint-prose ## ruff, mypy --strict, scalafmt; workflows, scripts and the files of Deployment; the pages' sentences
 
 lint-python: .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready
 	$(TOOLS)/ruff check --no-cache
@@ -144,6 +144,9 @@ lint-scala: .envs/tools/.ready
 
 lint-files: .envs/tools/.release .envs/tools/bin/actionlint
 	PATH="$(CURDIR)/$(TOOLS):$$PATH" $(TOOLS)/python tools/lint_files.py
+
+lint-prose: .envs/tools/.ready
+	$(TOOLS)/python tools/prose.py
 
 # Its package for Python fetches a program from where it is developed: Go's own client builds it from sources.
 .envs/tools/bin/actionlint: tools/actionlint.version | .envs/tools/.release
@@ -158,7 +161,7 @@ format: .envs/tools/.ready ## rewrite the sources as lint wants them
 	$(SBT) scalaSources/scalafmtAll scalafmtSbt
 
 test: check ## everything: env, lint, jars, wheel and sdist, JVM and Python tests, smoke tests
-	$(PYTHON) tools/test_all.py env jars lint-python quick-starts wheel install dist lint-files test-classes $(FULL:%=test-python-%) $(FULL_ROWS:%=test-jvm-%) lint-scala $(SMOKE:%=smoke-%)
+	$(PYTHON) tools/test_all.py env jars lint-python quick-starts wheel install dist lint-files lint-prose test-classes $(FULL:%=test-python-%) $(FULL_ROWS:%=test-jvm-%) lint-scala $(SMOKE:%=smoke-%)
 
 test-all: export TEST_ALL = 1
 test-all: test ## all of test on each Spark, then the long forms of parity, fuzz and spark-suites, and table-formats: takes many hours

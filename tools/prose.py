@@ -36,12 +36,14 @@ WORDS = {
 }
 # Figures of one day belong to docs/evidence/, where these may stand.
 NOTES = {
-    r"\b(since then|another day,|that day,|that night|on the same day)": "a note of the laboratory",
+    r"\b(since then|another day,|that (day|night),|on the same day)": "a note of the laboratory",
     r"\bseeds? \d": "a note of the laboratory",
 }
-# A page, and why one of the rules does not hold there.
-MAY: dict[str, str] = {}
-NOT_YET: frozenset[str] = frozenset()
+NOT_YET = frozenset(
+    {
+        "docs/evidence/vendor-forks.md",  # the link check of `aqepilot doctor` takes its place
+    }
+)
 GENERATED = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
 
 

@@ -48,7 +48,7 @@ ON_ONE = pytest.mark.on_one
 # Of a file whose queries are about logs, many times wider than those that policies decide on.
 READS_LOGS = pytest.mark.reads_logs
 # A test or a case that takes long, beside others that show much of the same;
-# docs/develop/architecture.md says which those are.
+# docs/develop/build-and-test.md says which those are.
 LONG = pytest.mark.skipif(not ALL, reason="takes long: runs with TEST_ALL=1")
 
 
