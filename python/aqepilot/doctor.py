@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from aqepilot import catalog, jars, java, live, probe
@@ -20,12 +20,21 @@ from aqepilot.conf import POLICIES_KEY, parse_defaults, split
 from aqepilot.errors import AqePilotError, Problem, nearest, with_connector
 from aqepilot.policies import PREFIX
 from aqepilot.probe import Finding
+from aqepilot.submit.code_paths import Effect
+from aqepilot.submit.links import Checked
 
 _MODES = ("off", "shadow", "enforce")
 # What of a job's settings a file system needs to be reached.
 _OF_FILE_SYSTEMS = ("spark.hadoop.", "spark.jars", "spark.kerberos.", "spark.driver.extraClassPath")
 # Of a driver's log: on YARN, what it says while it stops would hide what it stopped for.
 _TELLS_NOTHING = re.compile(r"\tat |\S+ \S+ (INFO|DEBUG|TRACE) ")
+# What it costs that a Spark lacks something.
+_COSTS: Mapping[Effect, tuple[Literal["ok", "warning", "error"], str]] = {
+    "off": ("error", "That switches off: {points}."),
+    "policies": ("error", "A policy whose text needs it fails, and Spark decides."),
+    "part": ("warning", "What uses it is left to Spark, and counted in aqepilot_status()."),
+    "unused": ("ok", "No code that runs comes to it."),
+}
 _SHORT = {"--jars": "spark.jars", "--packages": "spark.jars.packages"}
 
 
@@ -42,6 +51,46 @@ def run(submit_words: Sequence[str] = (), answer_in: str | None = None) -> list[
         AqePilotError: There is no spark-submit, or the session did not start or answer.
     """
     return examine(submit_probe(submit_words, answer_in))
+
+
+def of_links(checked: Checked) -> list[Finding]:
+    """Says what a Spark lacks of what the jar refers to, and which decision points that costs."""
+    spark = f"Spark {checked.spark.version}"
+    findings = [
+        Finding(
+            "ok",
+            "JAR_FITS",
+            f"{checked.jar.name} is for {spark} on Scala {checked.spark.scala}. Of the "
+            f"{checked.looked_for} classes, methods and fields that it refers to, "
+            f"{len(checked.missing) or 'none'} are missing.",
+        )
+    ]
+    for lacking in checked.missing:
+        level, costs = _COSTS[lacking.effect]
+        what = (
+            f"lacks the {lacking.kind} {lacking}"
+            if lacking.kind != "abstract"
+            else f"calls {lacking}, which the jar does not have"
+        )
+        users = ", ".join(lacking.used_by[:3]) + (" and others" if lacking.used_by[3:] else "")
+        message = (
+            f"{spark} {what}. {costs.format(points=', '.join(lacking.points))} Used by: {users}."
+        )
+        findings.append(Finding(level, "REFERENCE_MISSING", message))
+    for point in checked.points:
+        count = sum(point in lacking.points for lacking in checked.missing)
+        findings.append(
+            Finding(
+                "error",
+                "POINT_OFF",
+                f"{point} is off in {spark} from the first query that needs what is missing "
+                f"({count} of the above): Spark decides there, and no query fails. Run these jobs "
+                "on another release of that Spark if you need this point.",
+            )
+            if count
+            else Finding("ok", "POINT_LIVE", f"{point} has all that it uses.")
+        )
+    return findings
 
 
 def submit_probe(submit_words: Sequence[str] = (), answer_in: str | None = None) -> dict[str, Any]:

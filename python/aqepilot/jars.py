@@ -61,10 +61,15 @@ def installed_spark() -> Spark | None:
         if spec is None or not spec.submodule_search_locations:
             return None
         home = spec.submodule_search_locations[0]
-    for jar in sorted(Path(home, "jars").glob("spark-core_*.jar")):
+    return spark_in(Path(home))
+
+
+def spark_in(home: Path) -> Spark | None:
+    """Returns the Spark in a folder, by the names of its jars; null when there is none."""
+    for jar in sorted((home / "jars").glob("spark-core_*.jar")):
         found = re.fullmatch(r"spark-core_(\d+\.\d+)-(.+)\.jar", jar.name)
         if found:
-            return Spark(found[2], found[1], Path(home))
+            return Spark(found[2], found[1], home)
     return None
 
 

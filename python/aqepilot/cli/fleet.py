@@ -6,15 +6,20 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
+from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress
 from rich.table import Table
 
 from aqepilot import catalog
 from aqepilot.cli.options import EXIT_CODES, P, as_json, console, reports_errors
 from aqepilot.errors import AqePilotError
+
+if TYPE_CHECKING:
+    from aqepilot.submit.links import Checked, Missing
 
 
 def _selectors(command: Callable[P, None]) -> Callable[P, None]:
@@ -108,7 +113,8 @@ def control(
     epilog="\b\nExamples:\n  aqepilot doctor\n"
     "  aqepilot doctor --json -- --master yarn --properties-file job.conf\n"
     "  aqepilot doctor --answer-in hdfs:///tmp -- --master yarn --deploy-mode cluster\n"
-    "  aqepilot doctor --script doctor_job.py\n\n" + EXIT_CODES,
+    "  aqepilot doctor --script doctor_job.py\n"
+    "  aqepilot doctor --spark-home /usr/lib/spark\n\n" + EXIT_CODES,
 )
 @as_json
 @click.option(
@@ -123,14 +129,25 @@ def control(
     help="Start nothing, and write the job that does this to FILE: spark-submit FILE PATH has the "
     "driver write one JSON of findings to PATH.",
 )
+@click.option(
+    "--spark-home",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Start nothing, and say what the Spark in this folder (SPARK_HOME, or a pyspark's) lacks "
+    "of what the jar refers to, and which decision points that switches off.",
+)
 @click.argument("submit_words", nargs=-1, type=click.UNPROCESSED, metavar="[-- SPARK-SUBMIT-WORDS]")
 @reports_errors
 def doctor(
-    as_json: bool, answer_in: str | None, script_file: str | None, submit_words: Sequence[str]
+    as_json: bool,
+    answer_in: str | None,
+    script_file: str | None,
+    spark_home: Path | None,
+    submit_words: Sequence[str],
 ) -> None:
     """Start a session where the jobs run and say whether aqepilot is live there, and why not."""
     from aqepilot import probe
-    from aqepilot.doctor import run
+    from aqepilot.doctor import of_links, run
     from aqepilot.probe import Finding
 
     if script_file:
@@ -138,22 +155,43 @@ def doctor(
         click.echo(f"spark-submit ... {script_file} PATH writes one JSON of findings to PATH.")
         return
 
+    if spark_home and (submit_words or answer_in):
+        message = "--spark-home starts nothing: give it without words for spark-submit."
+        raise click.UsageError(message)
+    missing: list[Missing] | None = None
     try:
-        findings = run(submit_words, answer_in)
+        if spark_home:
+            checked = _links(spark_home)
+            missing, findings = checked.missing, of_links(checked)
+        else:
+            findings = run(submit_words, answer_in)
     except AqePilotError as error:
         if not as_json:
             raise
         findings = [Finding("error", p.code, str(p)) for p in error.problems]
     is_well = all(f.level != "error" for f in findings)
     if as_json:
-        found = [f._asdict() for f in findings]
-        click.echo(json.dumps({"is_well": is_well, "findings": found}, indent=2))
+        told = {"is_well": is_well, "findings": [f._asdict() for f in findings]}
+        if missing is not None:
+            told["missing"] = [lacking._asdict() for lacking in missing]
+        click.echo(json.dumps(told, indent=2))
     else:
         styles = {"ok": "green", "warning": "yellow", "error": "bold red"}
         for f in findings:
             line = f"[{styles[f.level]}]{f.level:8}[/] {escape(f.message)} [dim]{f.code}[/]"
             console().print(line, soft_wrap=True)
     sys.exit(0 if is_well else 1)
+
+
+def _links(home: Path) -> Checked:
+    """Looks for what a Spark lacks, and shows how far it is where it is for a person."""
+    from aqepilot.submit import links
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading Spark's classes")
+        return links.check(
+            home, lambda count, total: progress.update(task, completed=count, total=total)
+        )
 
 
 COMMANDS = (control, doctor)

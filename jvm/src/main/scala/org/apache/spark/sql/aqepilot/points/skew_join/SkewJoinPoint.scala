@@ -139,20 +139,22 @@ object SkewJoinPoint extends DecisionPoint {
 
   override val movesRows: Boolean = true
 
-  override val needs: Seq[Need] = {
-    val adaptive = "org.apache.spark.sql.execution.adaptive"
-    val createSpecs = // with the signature that is called: a vendor has changed it
-      "createSkewPartitionSpecs"
-    Seq(
-      Need(s"$adaptive.ShuffleQueryStageExec", Some("mapStats")),
-      Need("org.apache.spark.MapOutputStatistics", Some("bytesByPartitionId")),
-      Need(s"$adaptive.AQEShuffleReadExec", Some("partitionSpecs")),
-      Need(s"$adaptive.ShufflePartitionsUtil", Some(createSpecs)),
-      Need(s"$adaptive.ShufflePartitionsUtil", Some(createSpecs + "$default$4")),
-      Need("org.apache.spark.sql.execution.PartialReducerPartitionSpec", Some("startMapIndex")),
-      Need("org.apache.spark.sql.execution.joins.SortMergeJoinExec", Some("isSkewJoin")),
-      Need("org.apache.spark.sql.execution.joins.ShuffledHashJoinExec", Some("isSkewJoin")),
-      Need("org.apache.spark.sql.execution.exchange.ValidateRequirements", Some("validate"))
-    ) ++ Need.ofRequiredDistribution
-  }
+  override val needs: Seq[Need] = Seq(
+    Need("org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec", Some("mapStats")),
+    Need("org.apache.spark.MapOutputStatistics", Some("bytesByPartitionId")),
+    Need("org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec", Some("partitionSpecs")),
+    // With the signature that is called: a vendor has changed it.
+    Need(
+      "org.apache.spark.sql.execution.adaptive.ShufflePartitionsUtil",
+      Some("createSkewPartitionSpecs")
+    ),
+    Need(
+      "org.apache.spark.sql.execution.adaptive.ShufflePartitionsUtil",
+      Some("createSkewPartitionSpecs$default$4")
+    ),
+    Need("org.apache.spark.sql.execution.PartialReducerPartitionSpec", Some("startMapIndex")),
+    Need("org.apache.spark.sql.execution.joins.SortMergeJoinExec", Some("isSkewJoin")),
+    Need("org.apache.spark.sql.execution.joins.ShuffledHashJoinExec", Some("isSkewJoin")),
+    Need("org.apache.spark.sql.execution.exchange.ValidateRequirements", Some("validate"))
+  ) ++ Need.ofRequiredDistribution
 }

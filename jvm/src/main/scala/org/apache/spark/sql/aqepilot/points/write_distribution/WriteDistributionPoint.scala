@@ -208,16 +208,15 @@ object WriteDistributionPoint extends DecisionPoint {
   override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict =
     WriteLegality.verdict(WriteAnswer.of(answer), facts, guards)
 
-  override val needs: Seq[Need] = {
-    val write = "org.apache.spark.sql.execution.datasources.V1WriteCommand"
-    val rebalance = "org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions"
-    Seq(
-      Need("org.apache.spark.sql.SparkSessionExtensions", Some("injectPreCBORule")),
-      Need(write, Some("partitionColumns")),
-      Need(write, Some("staticPartitions")),
-      Need(write, Some("bucketSpec")),
-      Need(write, Some("requiredOrdering")),
-      Need(rebalance, Some("optAdvisoryPartitionSize"))
+  override val needs: Seq[Need] = Seq(
+    Need("org.apache.spark.sql.SparkSessionExtensions", Some("injectPreCBORule")),
+    Need("org.apache.spark.sql.execution.datasources.V1WriteCommand", Some("partitionColumns")),
+    Need("org.apache.spark.sql.execution.datasources.V1WriteCommand", Some("staticPartitions")),
+    Need("org.apache.spark.sql.execution.datasources.V1WriteCommand", Some("bucketSpec")),
+    Need("org.apache.spark.sql.execution.datasources.V1WriteCommand", Some("requiredOrdering")),
+    Need(
+      "org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions",
+      Some("optAdvisoryPartitionSize")
     )
-  }
+  )
 }

@@ -1,0 +1,360 @@
+"""Which code of our jar the rules of a decision point come to, read from class files.
+
+The JVM links a class when code comes to it, and a member when an instruction does. What it does not
+find switches a point off where `Health` hears of it. Elsewhere `FailOpen`, or what reads and asks
+policies, catches the fault for a part alone: what such code comes to costs less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from aqepilot.submit.class_files import (
+    CALLS,
+    CAST,
+    DYNAMIC,
+    GET_STATIC,
+    LOAD,
+    NEW,
+    PRIVATE,
+    STATIC,
+    STORE,
+    Classes,
+    ClassFile,
+    Instruction,
+    Member,
+    Method,
+)
+
+Effect = Literal["off", "policies", "part", "unused"]
+# What costs most comes first.
+EFFECTS: tuple[Effect, ...] = ("off", "policies", "part", "unused")
+_EXTENSION = "io/aqepilot/AqePilotExtension"
+_REGISTER, _RECOVER = ("Registered$", "at"), ("FailOpen$", "recover")
+# By class and method that catches what its last argument throws: what a fault there costs.
+_CATCHING: dict[tuple[str, str], Effect] = {
+    ("FailOpen$", "apply"): "part",
+    ("Start$", "apply"): "part",
+    ("PolicyCompiler$", "orError"): "policies",
+    ("CompiledPolicy$", "guarded"): "policies",
+}
+JDK = ("java/", "javax/", "jdk/", "sun/", "com/sun/")
+# Of the JDK's classes, whose files are not read: those that have no more than `OF_OBJECT`.
+_WITHOUT_MORE = frozenset(("java/lang/Object", "java/lang/Cloneable", "java/io/Serializable"))
+OF_OBJECT = frozenset(
+    {
+        "<init>",
+        "clone",
+        "equals",
+        "finalize",
+        "getClass",
+        "hashCode",
+        "notify",
+        "notifyAll",
+        "toString",
+        "wait",
+    }
+)
+
+
+class Step(NamedTuple):
+    """That code comes from a method to something.
+
+    Attributes:
+        target: A class of ours that is loaded (its name), a method of ours, or what is not ours.
+        effect: What a fault there costs, where it is caught for that alone; null where it is not.
+        is_made: Whether an object of that class is made, whose methods may then be called.
+    """
+
+    target: str | Method | Member
+    effect: Effect | None = None
+    is_made: bool = False
+
+
+class CodePaths:
+    """The code of a jar of ours beside the classes of a Spark.
+
+    Args:
+        ours: The classes of our jar.
+        spark: The classes of a Spark, and what else is there with them.
+    """
+
+    def __init__(self, ours: Iterable[ClassFile], spark: Classes) -> None:
+        self.ours = {each.name: each for each in ours}
+        self._spark = spark
+        self._above: dict[str, list[str]] = {}
+        self._found: dict[Member, tuple[ClassFile | None, bool]] = {}
+        self._steps: dict[Method, list[Step]] = {}
+        self._below: dict[str, list[str]] = {}
+        for name in self.ours:
+            for above in self.ancestors(name):
+                self._below.setdefault(above, []).append(name)
+
+    @cached_property
+    def points(self) -> frozenset[str]:
+        """The names of the decision points."""
+        return frozenset(point for name in self.ours for point in points_named(name))
+
+    def get(self, name: str) -> ClassFile | None:
+        """Returns a class, of ours or of Spark's; null where there is none."""
+        return self.ours.get(name) or self._spark.get(name)
+
+    def ancestors(self, name: str) -> list[str]:
+        """Returns the classes and interfaces above one, the JDK's included, nearest first."""
+        if name not in self._above:
+            above: dict[str, None] = {}
+            left = [name]
+            while left:
+                found = self.get(left.pop(0))
+                new = [each for each in (found.parents if found else ()) if each not in above]
+                above |= dict.fromkeys(new)
+                left += new
+            self._above[name] = list(above)
+        return self._above[name]
+
+    def is_there(self, member: Member) -> bool:
+        """Returns whether a class has a member, or one above it that is out of sight may."""
+        return self._find(member)[1]
+
+    def _find(self, member: Member) -> tuple[ClassFile | None, bool]:
+        """The class that declares a member, if it is in sight, and whether `is_there`."""
+        if member not in self._found:
+            self._found[member] = self._look(member)
+        return self._found[member]
+
+    def _look(self, member: Member) -> tuple[ClassFile | None, bool]:
+        key = (member.name, member.descriptor)
+        for name in (member.owner, *self.ancestors(member.owner)):
+            if name in _WITHOUT_MORE and member.name not in OF_OBJECT:
+                continue
+            found = None if name.startswith(JDK) else self.get(name)
+            if found is None:
+                return None, True
+            if key in (found.fields if member.kind == "field" else found.methods):
+                return found, True
+        return None, False
+
+    def steps(self, method: Method) -> list[Step]:
+        """Returns where the code of a method of ours comes to."""
+        if method not in self._steps:
+            self._steps[method] = list(self._walk(method))
+        return self._steps[method]
+
+    def _walk(self, method: Method) -> Iterator[Step]:
+        for name in method.caught:
+            yield from self._to_class(name)
+        code = list(self.ours[method.owner].instructions(method))
+        effects = self._caught(code)
+        for at, each in enumerate(code):
+            if each.class_name:
+                yield from self._to_class(each.class_name, is_made=each.operation == NEW)
+            elif each.member:
+                yield from self._to_member(each.member)
+            for handle in each.handles:
+                yield from self._to_member(handle, effects.get(at))
+
+    def _to_class(
+        self, name: str, effect: Effect | None = None, is_made: bool = False
+    ) -> Iterator[Step]:
+        element = name.lstrip("[")
+        if element != name:
+            element = element[1:-1]  # empty for one of numbers
+        if element in self.ours:
+            yield Step(element, effect, is_made)
+        elif element and not element.startswith(JDK):
+            yield Step(class_member(element), effect)
+
+    def _to_member(self, member: Member, effect: Effect | None = None) -> Iterator[Step]:
+        if member.owner.startswith(("[", *JDK)):
+            return
+        yield from self._to_class(member.owner, effect)
+        declaring, _ = self._find(member)
+        if declaring is None or declaring.name not in self.ours:
+            yield Step(member, effect)
+        elif member.kind == "method":
+            key = (member.name, member.descriptor)
+            declared = declaring.methods[key]
+            yield Step(declared, effect)
+            if not declared.flags & (STATIC | PRIVATE) and member.name != "<init>":
+                for below in self._below.get(member.owner, ()):
+                    if key in self.ours[below].methods:
+                        yield Step(self.ours[below].methods[key], effect)
+
+    def _caught(self, code: list[Instruction]) -> dict[int, Effect]:
+        """By the place in the code of a function that is given to what catches its faults."""
+        effects: dict[int, Effect] = {}
+        for at in range(1, len(code)):
+            if _is_given(code, at) and (effect := self._effect(code, at)):
+                effects[at - 1] = effect
+        return effects
+
+    def _effect(self, code: list[Instruction], at: int) -> Effect | None:
+        method = code[at].member
+        assert method is not None
+        called = simple(method)
+        if called == _REGISTER:
+            return "unused"  # it is among `_roots`
+        if called == _RECOVER:
+            points = self._switched_off(code, at)
+            return "part" if points is None else "unused" if points else None
+        return _CATCHING.get(called)
+
+    def _switched_off(self, code: list[Instruction], at: int) -> set[str] | None:
+        """The points that a handler of faults names to `Health`; null where it does not tell it."""
+        handlers = [each for each in code[:at] if each.descriptor.endswith("Lscala/Function1;")]
+        left = list(handlers[-1].handles) if handlers else []
+        is_told, points, seen = not handlers, set[str](), set[Member]()
+        while left:
+            member = left.pop()
+            declaring = self.ours.get(member.owner)
+            if member in seen or declaring is None:
+                continue
+            seen.add(member)
+            method = declaring.methods[member.name, member.descriptor]
+            for each in declaring.instructions(method):
+                left += each.handles
+                if each.member and each.operation == GET_STATIC:
+                    points |= points_named(each.member.owner)
+                elif each.member and simple(each.member) == ("Health$", "after"):
+                    is_told = True
+        return points if is_told else None
+
+    def reached(self) -> Iterator[tuple[set[str], dict[Member, Effect]]]:
+        """Yields points, and what their code comes to that is not ours, with what it costs."""
+        for points, roots in self._roots():
+            yield points, self._reached_from(roots, points)
+
+    def _roots(self) -> Iterator[tuple[set[str], list[Method]]]:
+        """The methods in which a fault switches points off; last those where it does not."""
+        started = [
+            method
+            for method in self.ours[_EXTENSION].methods.values()
+            if method.name in ("<init>", "apply")
+        ]
+        yield set(self.points), started
+        every = [(each, m) for each in self.ours.values() for m in each.methods.values()]
+        of_points = {
+            point: [m for _, m in every if simple(m) == _REGISTER] for point in self.points
+        }
+        others = []
+        for each, method in every:
+            for points, bodies in self._registered(each, method):
+                others += [] if points else bodies
+                for point in points:
+                    of_points[point] += bodies
+        for point, roots in of_points.items():
+            yield {point}, roots
+        yield set(), others
+
+    def _registered(
+        self, declaring: ClassFile, method: Method
+    ) -> Iterator[tuple[set[str], list[Method]]]:
+        """Points, and the function that is given to what switches them off for its faults."""
+        code = list(declaring.instructions(method))
+        variables: dict[object, set[str]] = {}
+        named: set[str] = set()
+        for at, each in enumerate(code):
+            if each.operation == CAST and code[at + 1 :] and code[at + 1].operation == STORE:
+                variables[code[at + 1].operand] = points_named(each.class_name or "")
+            elif each.operation == LOAD:
+                named = named | variables.get(each.operand, set())
+            elif each.member and each.operation == GET_STATIC:
+                named = named | points_named(each.member.owner)
+            elif each.member and each.operation in CALLS and each.member.name != "wrapRefArray":
+                if at and _is_given(code, at):
+                    called = simple(each.member)
+                    off = self._switched_off(code, at) if called == _RECOVER else None
+                    if called == _REGISTER or off:
+                        yield off or named, self._bodies(code[at - 1])
+                named = set()
+
+    def _bodies(self, each: Instruction) -> list[Method]:
+        found = [(self.ours.get(h.owner), (h.name, h.descriptor)) for h in each.handles]
+        return [declaring.methods[key] for declaring, key in found if declaring]
+
+    def _reached_from(self, roots: list[Method], points: set[str]) -> dict[Member, Effect]:
+        """What is not ours and is come to from methods, with the most that a fault there costs."""
+        effects: dict[str | Method | Member, int] = {}
+        made: dict[str | Method | Member, int] = {}
+        unused = EFFECTS.index("unused")
+        first = EFFECTS.index("off" if points else "part")
+        left = [(Step(root), first) for root in roots]
+        while left:
+            step, before = left.pop()
+            target = step.target
+            effect = max(before, EFFECTS.index(step.effect) if step.effect else 0)
+            if effect == unused or self._is_of_another(target, points):
+                continue
+            if step.is_made and isinstance(target, str) and effect < made.get(target, unused):
+                made[target] = effect
+                left += [(Step(method), effect) for method in self._called_by_others(target)]
+            if effect >= effects.get(target, unused):
+                continue
+            effects[target] = effect
+            if isinstance(target, Method):
+                left.append((Step(target.owner), effect))
+                left += [(following, effect) for following in self.steps(target)]
+            elif isinstance(target, str):
+                left += [(following, effect) for following in self._loaded_with(target)]
+        return {
+            target: EFFECTS[effect]
+            for target, effect in effects.items()
+            if isinstance(target, Member)
+        }
+
+    def _is_of_another(self, target: str | Method | Member, points: set[str]) -> bool:
+        """Whether it is in the package of a point that is none of these."""
+        name = target if isinstance(target, str) else target.owner
+        point = name.rpartition("/points/")[2].partition("/")[0]
+        return bool(points) and name in self.ours and point in self.points - points
+
+    def _loaded_with(self, name: str) -> Iterator[Step]:
+        for above in self.ours[name].parents:
+            yield from self._to_class(above)
+        if start := self.ours[name].methods.get(("<clinit>", "()V")):
+            yield Step(start)
+
+    def _called_by_others(self, name: str) -> Iterator[Method]:
+        """The methods of an object that Spark, Scala or Java may call."""
+        lines = [name, *self.ancestors(name)]
+        foreign = [above for above in lines if above not in self.ours]
+        is_open = any(
+            above.startswith(("org/apache/spark/", *JDK)) and above not in _WITHOUT_MORE
+            for above in foreign
+        )
+        others = [found for above in foreign if (found := self.get(above))]
+        for above in lines:
+            for key, method in self.ours[above].methods.items() if above in self.ours else ():
+                if not method.flags & (STATIC | PRIVATE) and key[0] != "<init>":
+                    is_known = key[0] in OF_OBJECT or any(key in c.methods for c in others)
+                    if is_open or is_known:
+                        yield method
+
+
+def class_member(name: str) -> Member:
+    """Returns a class as what is referred to."""
+    return Member("class", name, "", "")
+
+
+def points_named(name: str) -> set[str]:
+    """Returns the decision point that a class declares; none if it declares none.
+
+    >>> points_named("io/aqepilot/points/skew_join/SkewJoinPoint$")
+    {'skew_join'}
+    """
+    package, _, last = name.rpartition("/")
+    point = package.rpartition("/points/")[2]
+    return {point} if last == point.title().replace("_", "") + "Point$" else set()
+
+
+def simple(member: Member | Method) -> tuple[str, str]:
+    """Returns the class, without its package, and the name of a method."""
+    return member.owner.rpartition("/")[2], member.name
+
+
+def _is_given(code: list[Instruction], at: int) -> bool:
+    """Whether an instruction calls a method whose last argument is a function made just before."""
+    before, call = code[at - 1], code[at]
+    return call.operation in CALLS and before.operation == DYNAMIC and before.end == call.place
