@@ -58,7 +58,7 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel dist maven maven-release installs packages platforms versioned-site lint-files install test test-all test-classes quick-starts test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix vendor-forks hostile demo bench browser lint lint-python lint-scala lint-prose format docs site catalog clean
+.PHONY: help check env jars wheel dist maven maven-release installs packages platforms versioned-site lint-files install test test-all test-classes quick-starts test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix hostile demo bench browser lint lint-python lint-scala lint-prose format docs site catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -222,9 +222,6 @@ jar-matrix: jars env ## every jar on every Spark: no query fails, and one that d
 
 parity: $(ONE_SPARK) ## plans under recipes of Spark's own rules and under null against plain Spark's: TPC-H, TPC-DS
 	$(call with_spark,$(PATCH)) PYTHONPATH=python python tests/python/parity.py $(ARGS)
-
-vendor-forks: $(ONE_SPARK) ## Sparks that lack, one by one, all that the jar refers to: no query fails, and the status says what is off
-	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/python python -m vendor_forks $(ARGS)
 
 small-heap: $(ONE_SPARK) ## random joins in a driver with little memory: what the guard rails let pass does not fail; ARGS="--runs 1000 --seed 1"
 	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/python python -m small_heap $(ARGS)

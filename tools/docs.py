@@ -31,7 +31,6 @@ sys.path.append(str(ROOT / "tests"))
 import hostile  # noqa: E402
 from smoke import jar_matrix  # noqa: E402
 from spark_suites import ledger  # noqa: E402
-from vendor_forks import outcome  # noqa: E402
 
 EVENTS = ROOT / "jvm/src/main/scala/io/aqepilot/log/Events.scala"
 BLOCK = re.compile(r"(<!-- generated: ([a-z]+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -225,33 +224,6 @@ def permissions() -> str:
     where = ("submitted", "python", "sql", "connect")
     head = ("What", "Submitted", "`use` in the driver's own Python", "SQL, JDBC", "Spark Connect")
     return _table(head, [[r["what"], *("yes" if r[w] else "no" for w in where)] for r in rows])
-
-
-def forks() -> str:
-    """What `make vendor-forks` found on each Spark."""
-    found = sorted((ROOT / "tests" / "vendor_forks" / "found").glob("*.json"))
-    tables = {path.stem: json.loads(path.read_text("utf-8")) for path in found}
-    kinds = [kind for table in tables.values() for kind in table["kinds"].values()]
-    seen = [o for o in outcome.OUTCOMES if any(kind.get(o) for kind in kinds)]
-    rows = [
-        [table["spark"], meaning, *map(str, (n["there_are"], n["idle"], sum(run), *run))]
-        for table in tables.values()
-        for kind, meaning in outcome.KINDS.items()
-        if (n := table["kinds"][kind]) and (run := [n.get(o, 0) for o in seen])
-    ]
-    head = ("Spark", "What is missing", "There are", "Not come to", "Run", *seen)
-    probes: dict[str, dict[str, str]] = {}
-    for minor, table in tables.items():
-        for name, points in table["probes"].items():
-            probes.setdefault(name, {})[minor] = ", ".join(points)
-    off = [[_code(name), *(of.get(minor, "") for minor in tables)] for name, of in probes.items()]
-    return "\n\n".join(
-        (
-            _table(head, rows),
-            _table(("Outcome", "Meaning"), [[o, outcome.OUTCOMES[o]] for o in seen]),
-            _table(("Without", *(f"off on {minor}" for minor in tables)), off),
-        )
-    )
 
 
 def jarmatrix() -> str:
@@ -491,7 +463,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     for block in (
         *(sparks, reasons, fates, problems, settings, functions),
         *(recipebook, commands, columns, events, differences, permissions),
-        *(hostility, jarmatrix, runs, selectors, forks, units, commonfacts, faults, remedies, api),
+        *(hostility, jarmatrix, runs, selectors, units, commonfacts, faults, remedies, api),
     )
 } | {name: of_log(name) for name in log_columns.FRAMES if name != "decisions"}
 POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}

@@ -174,7 +174,6 @@ OTHER_PROGRAMS = {
     "soak": "tests/soak/__main__.py",
     "spark-suites": "tests/spark_suites/__main__.py",
     "table-formats": "tests/table_formats/__main__.py",
-    "vendor-forks": "tests/vendor_forks/__main__.py",
     "yarn": "tests/yarn/__main__.py",
 }
 

@@ -142,6 +142,8 @@ def test_each_point_has_its_package() -> None:
     sources = (SOURCES / "scala/org/apache/spark/sql/aqepilot/points").glob("*/*Point.scala")
     names = sorted(file.parent.name for file in sources)
     assert names == sorted(set(names))
-    text = (SOURCES / "scala/org/apache/spark/sql/aqepilot/decision/DecisionPoints.scala").read_text()
+    text = (
+        SOURCES / "scala/org/apache/spark/sql/aqepilot/decision/DecisionPoints.scala"
+    ).read_text()
     listed = text[text.index("val names") : text.index("val all")]
     assert names == sorted(re.findall(r'"(\w+)"', listed))

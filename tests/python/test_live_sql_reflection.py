@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import class_files
 import scala_objects
 import test_static_methods
 from aqepilot.conf import TOKEN_KEY
+from aqepilot.submit import class_files
 
 TEXT = "python:evil:f"
 NULL = "CAST(NULL AS STRING)"

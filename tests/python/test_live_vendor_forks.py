@@ -1,22 +1,27 @@
 """On a vendor's Spark that lacks what we use no query fails, and the status says what is off.
 
-A sample of `make vendor-forks`: what `Health` looks for, and what has failed queries before.
+The jar that a job runs with refers to something that no Spark has: see `gapped_jar`. What `aqepilot
+doctor --spark-home` reads out of the same jar has to name what the running driver says is off.
 """
 
 from __future__ import annotations
 
+import json
 import re
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
+import gapped_jar
+import skewed
+import submitting
 import tiers
-
-sys.path.append(str(Path(__file__).parents[1]))
-
-from vendor_forks import outcome, running
+from aqepilot import jars
+from aqepilot.submit import links
+from gapped_jar import Gap
 
 SQL = "org.apache.spark.sql."
 ALL = {
@@ -29,63 +34,126 @@ ALL = {
     "cost_evaluation",
     "partition_coalescing",
 }
-# What a Spark lacks, and the points that are off then; None: the others say what was left to Spark.
-LACKS: dict[str, set[str] | None] = {
-    f"probe {SQL}SparkSessionExtensions.injectPreCBORule": {"join_reorder", "write_distribution"},
-    f"probe {SQL}SparkSessionExtensions.injectQueryPostPlannerStrategyRule": {
+# What a Spark lacks, and the points that are off then; None: what fails is left to Spark or said.
+GAPS: dict[Gap, set[str] | None] = {
+    Gap(f"{SQL}SparkSessionExtensions", "injectPreCBORule"): {"join_reorder", "write_distribution"},
+    Gap(f"{SQL}SparkSessionExtensions", "injectQueryPostPlannerStrategyRule"): {
         "shuffle_partitions",
         "skew_join",
         "partition_coalescing",
     },
-    f"probe {SQL}execution.SparkStrategies.JoinSelection": {"join_selection"},
-    f"probe {SQL}execution.adaptive.ShufflePartitionsUtil.createSkewPartitionSpecs": {"skew_join"},
-    f"probe {SQL}execution.adaptive.CostEvaluator.evaluateCost": {"cost_evaluation"},
+    Gap(f"{SQL}execution.SparkStrategies", "JoinSelection"): {"join_selection"},
+    Gap(f"{SQL}execution.adaptive.ShufflePartitionsUtil", "createSkewPartitionSpecs"): {
+        "skew_join"
+    },
     # A hook that nobody looks for: the others are registered all the same.
-    "method org.apache.spark.sql.SparkSessionExtensions.injectRuntimeOptimizerRule"
-    "(Lscala.Function1;)V": {"dynamic_join_selection"},
+    Gap(f"{SQL}SparkSessionExtensions", "injectRuntimeOptimizerRule"): {"dynamic_join_selection"},
     # What a rule has to do is not what it does.
-    "override org.apache.spark.sql.catalyst.rules.Rule.apply(Lorg.apache.spark.sql.catalyst.trees."
-    "TreeNode;)Lorg.apache.spark.sql.catalyst.trees.TreeNode;": ALL - {"cost_evaluation"},
-    "override org.apache.spark.sql.execution.adaptive.CostEvaluator.evaluateCost"
-    "(Lorg.apache.spark.sql.execution.SparkPlan;)"
-    "Lorg.apache.spark.sql.execution.adaptive.Cost;": {"cost_evaluation"},
+    Gap(f"{SQL}catalyst.rules.Rule", "apply", is_overridden=True): ALL - {"cost_evaluation"},
+    Gap(f"{SQL}execution.adaptive.CostEvaluator", "evaluateCost", is_overridden=True): {
+        "cost_evaluation"
+    },
     # These failed every session, and with it every query.
-    "method org.apache.spark.internal.Logging.$init$(Lorg.apache.spark.internal.Logging;)V": None,
-    "method org.apache.spark.network.util.JavaUtils.timeStringAsMs(Ljava.lang.String;)J": None,
-    "class org.apache.spark.internal.Logging": None,
-    "class org.apache.spark.network.util.JavaUtils": None,
-    "method org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer.child()"
-    "Lorg.apache.spark.sql.catalyst.plans.logical.LogicalPlan;": None,
+    Gap("org.apache.spark.internal.Logging", "$init$"): None,
+    Gap("org.apache.spark.network.util.JavaUtils", "timeStringAsMs"): None,
+    Gap("org.apache.spark.internal.Logging"): None,
+    Gap("org.apache.spark.network.util.JavaUtils"): None,
+    Gap(f"{SQL}catalyst.plans.logical.ReturnAnswer", "child"): None,
     # This would have stopped the SparkContext: it ends with a listener that throws an Error.
-    "class org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart": None,
+    Gap(f"{SQL}execution.ui.SparkListenerSQLExecutionStart"): None,
     # This failed where a plan's cost was to be Spark's own.
-    "class org.apache.spark.sql.internal.SessionState": None,
+    Gap(f"{SQL}internal.SessionState"): None,
     # And this took all points away, and the status that would have said so.
-    "method org.apache.spark.package$.SPARK_VERSION()Ljava.lang.String;": None,
+    Gap("org.apache.spark.package", "SPARK_VERSION"): None,
 }
-CASES = tiers.share(LACKS)
-STEPS = "session,skew,order,status,decisions"
+CASES = tiers.share(GAPS, of=2)
+POLICIES = {
+    "join_reorder": "-double(candidate.position)",
+    "join_selection": "CASE WHEN size(array_intersect(left.tables, array('d'))) > 0"
+    " THEN 'SHUFFLE_HASH' ELSE 'SHUFFLE_MERGE' END",
+    "shuffle_partitions": "CASE WHEN shuffles.feeds = array('AGGREGATE') THEN 3 ELSE 5 END",
+    "dynamic_join_selection": "CASE WHEN NOT side.is_left THEN 'SHUFFLE_HASH' END",
+    "skew_join": skewed.struct(
+        left_splits="transform(left.bytes_by_partition_id, (b, i) -> if(i = 1, 2, null))",
+        force="true",
+    ),
+    "cost_evaluation": "spark.cost + plan.broadcast_hash_joins * 100",
+    "partition_coalescing": "named_struct('target_bytes', 4096L, 'min_partitions', 1)",
+    "write_distribution": "true",
+}
+SETTINGS = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "8KB",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.files.maxPartitionBytes": "1MB",
+    "spark.sql.files.openCostInBytes": "1MB",
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1KB",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "4KB",
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "4KB",
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.5",
+}
+OURS = {
+    "spark.sql.extensions": submitting.EXTENSION,
+    "spark.aqepilot.policies": "all",
+    "spark.aqepilot.ask.deadline": "20s",
+    **{f"spark.aqepilot.policy.all.{point}": text for point, text in POLICIES.items()},
+}
+JOB = Path(__file__).with_name("gapped_job.py").read_text("utf-8")
+
+
+def run(folder: Path, jar: Path | None) -> dict[str, Any]:
+    """Runs the job with a jar of ours, or as plain Spark."""
+    done = submitting.submit(
+        folder,
+        JOB,
+        ["--jars", str(jar)] if jar else [],
+        conf=SETTINGS | (OURS if jar else {}),
+        job_words=["status"] if jar else [],
+        extension=False,
+    )
+    found = re.search(r"^FOUND (.*)$", done.stdout, re.MULTILINE)
+    assert found, done.stderr[-3000:]
+    answer: dict[str, Any] = json.loads(found[1])
+    return answer
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    runner = running.Runner(tmp_path_factory.mktemp("forks") / "forks")
-    forks = [running.Fork(name, STEPS, False) for name in CASES]
-    return {each["fork"]: each for each in runner.run(forks)}
+def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run(tmp_path_factory.mktemp("plain"), None)
 
 
-@pytest.mark.parametrize("lacks", CASES)
-def test_no_query_fails_and_the_status_says_what_is_off(
-    found: dict[str, dict[str, Any]], lacks: str
+@pytest.fixture
+def gapped(tmp_path: Path) -> Callable[[Gap], Path]:
+    def make(gap: Gap) -> Path:
+        whole = submitting.spark_jar()
+        gapped_jar.with_gap(whole, gap, tmp_path / whole.name)
+        return tmp_path / whole.name
+
+    return make
+
+
+@pytest.mark.parametrize("gap", CASES, ids=lambda gap: f"{gap.owner}.{gap.name}".strip("."))
+def test_no_query_fails_and_the_status_and_the_doctor_say_what_is_off(
+    plain: dict[str, Any],
+    gapped: Callable[[Gap], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    gap: Gap,
 ) -> None:
-    went = found[lacks]
-    assert went["failed"] == {}
-    assert went["thrown"] or went["probed"]
-    assert outcome.of(went) not in outcome.BAD
-    points = [line.split("|") for line in went["said"]["status"] if line.startswith("point|")]
-    assert len(points) == len(ALL)
-    off = {name: why for _, name, state, why in points if state == "off"}
-    if LACKS[lacks] is not None:
-        assert set(off) == LACKS[lacks]
-        for why in off.values():
-            assert re.search(r"this Spark \([\d.]+\) (lacks|does not fit: )", why)
+    jar = gapped(gap)
+    found = run(tmp_path / "job", jar)
+    assert found["rows"] == plain["rows"]
+    points = {name: (state, why) for kind, name, state, why in found["status"] if kind == "point"}
+    assert set(points) == ALL
+    off = {name: why for name, (state, why) in points.items() if state == "off"}
+    if GAPS[gap] is not None:
+        assert set(off) == GAPS[gap]
+    for why in off.values():
+        assert re.search(r"this Spark \([\d.]*\) (lacks|does not fit: )", why)
+    monkeypatch.setattr(jars, "find", lambda *_: jar)
+    checked = links.check(Path(pyspark.__file__).parent)
+    assert checked.missing
+    named = {point for lacking in checked.missing for point in lacking.points}
+    assert named >= set(off)
+    if GAPS[gap] is not None:
+        assert named == set(off)

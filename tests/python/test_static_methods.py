@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-import class_files
 from aqepilot import jars
+from aqepilot.submit import class_files
 
 # Spark's CallMethodViaReflection takes any type that a text, a number or a boolean has.
 BOXED = "Boolean|Byte|Short|Integer|Long|Float|Double|String"

@@ -12,10 +12,12 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from aqepilot.submit.class_files import (
+    ABSTRACT,
     CALLS,
     CAST,
     DYNAMIC,
     GET_STATIC,
+    INTERFACE,
     LOAD,
     NEW,
     PRIVATE,
@@ -315,6 +317,21 @@ class CodePaths:
             yield from self._to_class(above)
         if start := self.ours[name].methods.get(("<clinit>", "()V")):
             yield Step(start)
+        for lacking in self.without_code(self.ours[name]):
+            yield Step(lacking)
+
+    def without_code(self, declaring: ClassFile) -> Iterator[Member]:
+        """Yields the methods that Spark declares without code and that a class of ours lacks."""
+        if declaring.flags & (ABSTRACT | INTERFACE):
+            return
+        lines = map(self.get, (declaring.name, *self.ancestors(declaring.name)))
+        classes = [found for found in lines if found]
+        for above in classes:
+            for key, method in above.methods.items() if above.name not in self.ours else ():
+                if method.flags & ABSTRACT and key[0] not in OF_OBJECT:
+                    same = [found for each in classes if (found := each.methods.get(key))]
+                    if all(found.flags & ABSTRACT for found in same):
+                        yield Member("abstract", declaring.name, *key)
 
     def _called_by_others(self, name: str) -> Iterator[Method]:
         """The methods of an object that Spark, Scala or Java may call."""

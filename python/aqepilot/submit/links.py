@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 from aqepilot import jars
 from aqepilot.errors import AqePilotError, Problem
-from aqepilot.submit.class_files import ABSTRACT, INTERFACE, NEW, Classes, ClassFile, Member
+from aqepilot.submit.class_files import NEW, Classes, ClassFile, Member
 from aqepilot.submit.code_paths import (
     EFFECTS,
-    OF_OBJECT,
     CodePaths,
     Effect,
     class_member,
@@ -177,24 +176,11 @@ class Links:
 
     def _named_by(self, declaring: ClassFile) -> Iterator[Member]:
         yield from map(class_member, declaring.parents)
-        yield from self._without_code(declaring)
+        yield from self.paths.without_code(declaring)
         for method in declaring.methods.values():
             for step in self.paths.steps(method):
                 if isinstance(step.target, Member):
                     yield step.target
-
-    def _without_code(self, declaring: ClassFile) -> Iterator[Member]:
-        """The methods that Spark declares without code, and that one of our classes lacks."""
-        if declaring.flags & (ABSTRACT | INTERFACE):
-            return
-        lines = map(self.paths.get, (declaring.name, *self.paths.ancestors(declaring.name)))
-        classes = [found for found in lines if found]
-        for above in classes:
-            for key, method in above.methods.items() if above.name not in self.paths.ours else ():
-                if method.flags & ABSTRACT and key[0] not in OF_OBJECT:
-                    same = [found for each in classes if (found := each.methods.get(key))]
-                    if all(found.flags & ABSTRACT for found in same):
-                        yield Member("abstract", declaring.name, *key)
 
     def _is_missing(self, target: Member) -> bool:
         if target.kind == "class":
