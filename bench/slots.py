@@ -15,7 +15,6 @@ from rich.console import Console
 
 import submitting
 from aqepilot import Log, read_log
-from aqepilot.analysis.costs import costs
 from aqepilot.check import local_session
 
 SLOTS = (2, 8, 16)
@@ -133,7 +132,7 @@ def _of_steps(log: Log, figure: str, slots: int = 1) -> dict[str, int]:
         "stage_id", "unix_millis(completed) - unix_millis(submitted) AS took_ms"
     )
     stages = (
-        costs(log, slots)
+        log.costs(slots)
         .stages.join(took, "stage_id")
         .orderBy("stage_id")
         .select("description", figure)

@@ -14,7 +14,6 @@ from pathlib import Path
 from pyspark.sql import SparkSession, functions
 
 from aqepilot import Log, read_log
-from aqepilot.analysis.replay import replay
 
 spark = SparkSession.builder.appName("bench-log").getOrCreate()
 lines = Path(sys.argv[1]).read_bytes()
@@ -63,7 +62,7 @@ policy = {
     "'SHUFFLE_HASH' END",
 }
 of_point = table.where("point = 'dynamic_join_selection'")
-replayed = replay(log.replace(decisions=table), policy).asked
+replayed = log.replace(decisions=table).replay(policy).asked
 seconds(replayed.limit(10))
 cores = spark.sparkContext.defaultParallelism
 answers = {"answers": replayed.drop("facts"), "answers with their facts": replayed}

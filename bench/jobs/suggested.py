@@ -9,7 +9,6 @@ import sys
 from pyspark.sql import SparkSession
 
 from aqepilot import read_log
-from aqepilot.analysis.suggestions import suggest
 
 ALL = 1000
 spark = SparkSession.builder.appName("bench-suggested").getOrCreate()
@@ -19,7 +18,7 @@ for path in sys.argv[1:]:
     named = log.queries.where("description IS NOT NULL").select("fingerprint", "description")
     found.append(
         {
-            "suggestions": [one._asdict() for one in suggest(log, top=ALL)],
+            "suggestions": [one._asdict() for one in log.suggest(top=ALL)],
             "named": [list(row) for row in named.distinct().collect()],
         }
     )

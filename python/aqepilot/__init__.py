@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 from aqepilot.__about__ import __version__
 
 if TYPE_CHECKING:
-    from aqepilot import analysis, experiment, points, recipes, testing
+    from aqepilot import control, experiment, points, recipes, testing
+    from aqepilot.analysis.bench.pairs import bench
     from aqepilot.analysis.explanation import explain
-    from aqepilot.analysis.replay import Replay, replay
+    from aqepilot.analysis.log import Log, read_log
+    from aqepilot.analysis.prices import Prices
+    from aqepilot.analysis.replay import Replay
     from aqepilot.decision import Decision
     from aqepilot.errors import AqePilotError, JarError, NotLiveError, PolicyError, Problem
-    from aqepilot.eventlog import read_log
-    from aqepilot.eventlog.frames import Log
+    from aqepilot.eventlog.collect.tables import collect
     from aqepilot.function import policy
     from aqepilot.policies import Policy
     from aqepilot.session import Status, configure, decisions, status, use
@@ -26,30 +28,25 @@ _HOME = {
     "AqePilotError": "errors",
     "Decision": "decision",
     "JarError": "errors",
-    "Log": "eventlog.frames",
+    "Log": "analysis.log",
     "NotLiveError": "errors",
     "Policy": "policies",
     "PolicyError": "errors",
+    "Prices": "analysis.prices",
     "Problem": "errors",
     "Replay": "analysis.replay",
     "Status": "session",
+    "bench": "analysis.bench.pairs",
+    "collect": "eventlog.collect.tables",
     "configure": "session",
     "decisions": "session",
     "explain": "analysis.explanation",
     "policy": "function",
-    "read_log": "eventlog",
-    "replay": "analysis.replay",
+    "read_log": "analysis.log",
     "status": "session",
     "use": "session",
 }
-
-_MODULES = {
-    "analysis": "analysis",
-    "experiment": "experiment",
-    "points": "points",
-    "recipes": "recipes",
-    "testing": "testing",
-}
+_MODULES = ("control", "experiment", "points", "recipes", "testing")
 
 __all__ = [
     "AqePilotError",
@@ -59,12 +56,15 @@ __all__ = [
     "NotLiveError",
     "Policy",
     "PolicyError",
+    "Prices",
     "Problem",
     "Replay",
     "Status",
     "__version__",
-    "analysis",
+    "bench",
+    "collect",
     "configure",
+    "control",
     "decisions",
     "experiment",
     "explain",
@@ -72,7 +72,6 @@ __all__ = [
     "policy",
     "read_log",
     "recipes",
-    "replay",
     "status",
     "testing",
     "use",
@@ -83,7 +82,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(import_module(f"aqepilot.{_HOME[name]}"), name)
     elif name in _MODULES:
-        value = import_module(f"aqepilot.{_MODULES[name]}")
+        value = import_module(f"aqepilot.{name}")
     else:
         raise AttributeError(f"module 'aqepilot' has no attribute {name!r}")
     globals()[name] = value

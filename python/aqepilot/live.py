@@ -17,7 +17,7 @@ def diagnose(facts: Mapping[str, Any]) -> list[Problem]:
     """Tells why the extension is not live; an empty list means that it is.
 
     Args:
-        facts: What `aqepilot.probe.gather` returned.
+        facts: The result of `probe.gather`.
     """
     conf, version = facts["conf"], facts["spark_version"]
     jar_names = aqepilot_jars(conf)

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-import aqepilot.eventlog
+import aqepilot
 import tiers
 from aqepilot import Log, check
 from aqepilot.analysis.experiment import history, planning
@@ -171,7 +171,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, runs: Runs, *words: str) -> str:
         yield None
 
     monkeypatch.setattr(check, "local_session", no_spark)
-    monkeypatch.setattr(aqepilot.eventlog, "read_log", lambda *_: None)
+    monkeypatch.setattr(aqepilot, "read_log", lambda *_: None)
     monkeypatch.setattr(history, "runs_of", lambda _: runs)
     done = CliRunner().invoke(main, ["experiment", "plan", "--log", "logs", *words])
     assert done.exit_code == 0, done.output

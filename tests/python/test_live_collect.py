@@ -15,7 +15,6 @@ import event_logs
 import tiers
 from aqepilot import Log, read_log
 from aqepilot.errors import AqePilotError
-from aqepilot.eventlog import files
 from aqepilot.eventlog.collect.namespaces import Namespace
 from aqepilot.eventlog.collect.tables import Collected, collect
 from aqepilot.eventlog.frames import columns
@@ -231,7 +230,7 @@ def test_what_cannot_be_read_is_told_once(
     assert collect(spark, logs, to) == Collected(0, 2, 0, 0, 0)
     damaged.write_bytes(whole)
     assert collect(spark, logs, to).logs == 0
-    monkeypatch.setattr("aqepilot.eventlog.files._text", nothing_of(damaged))
+    monkeypatch.setattr("aqepilot.eventlog.lines._text", nothing_of(damaged))
     damaged.write_bytes(whole + b"x")
     assert collect(spark, logs, to) == Collected(0, 1, 0, 0, 1)
     assert "nothing of it could be read" in problem_of(read_log(spark, to), damaged)
@@ -249,7 +248,7 @@ def problem_of(log: Log, path: Path) -> str:
 
 def nothing_of(path: Path) -> Callable[..., DataFrame]:
     """Spark leaves out a file that may not be read, without a word."""
-    read = files._text
+    read = lines._text
 
     def reading(spark: SparkSession, paths: list[str], suffix: str) -> DataFrame:
         others = [one for one in paths if not one.endswith(path.name)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +12,13 @@ import pytest
 from click.testing import Result
 from pyspark.sql import SparkSession
 
+import aqepilot
 import event_logs
 import made_logs
 import tiers
 from aqepilot import Log, read_log
-from aqepilot.analysis.costs import costs
-from aqepilot.analysis.explanation.query import explain, listed
+from aqepilot.analysis import log as log_module
+from aqepilot.analysis.explanation.query import most_expensive
 from aqepilot.errors import AqePilotError
 from conftest import CommandLine
 
@@ -106,7 +108,7 @@ def test_stages_say_what_their_tasks_cost(log: Log) -> None:
 
 
 def test_costs_of_a_query_are_those_of_its_stages(log: Log) -> None:
-    found = costs(log, slots=5)
+    found = log.costs(slots=5)
     (query,) = found.queries.collect()
     assert (query.description, query.slot_ms) == ("sales", 6507 + 400)
     assert (query.waiting_ms, query.starting_ms, query.spilled_ms) == (3700, 230, 1000)
@@ -117,7 +119,7 @@ def test_costs_of_a_query_are_those_of_its_stages(log: Log) -> None:
     assert query.span_waiting_ms == 4000 + 3 * 4900
     (fingerprint,) = found.fingerprints.collect()
     assert (fingerprint.key, fingerprint.queries) == ("described: sales", 1)
-    assert "span_ms" not in costs(log).queries.columns
+    assert "span_ms" not in log.costs().queries.columns
 
 
 def test_tables_of_before_say_that_they_do_not_know(log: Log) -> None:
@@ -127,7 +129,7 @@ def test_tables_of_before_say_that_they_do_not_know(log: Log) -> None:
     of_before = log.stages.withColumns(
         {"task_slot_ms": null.cast("array<int>"), "slots": null, "waiting_ms": null.cast("bigint")}
     )
-    (found,) = costs(log.replace(stages=of_before), slots=3).fingerprints.collect()
+    (found,) = log.replace(stages=of_before).costs(slots=3).fingerprints.collect()
     assert (found.not_known, found.waiting_ms, found.span_ms) == (2, None, None)
 
 
@@ -172,7 +174,7 @@ def test_a_query_in_words(spark: SparkSession) -> None:
     }  # fmt: skip
     query = {"wall_ms": 2000, "succeeded": False, "error": "out of\nmemory", "joins": ["A", "B"]}
     log = made_logs.log(spark, decisions=[decision], queries=[query, {"log": "l2", "app_id": "b"}])
-    told = explain(log, 1, "app-1")
+    told = log.explain(1, "app-1")
     for said in (
         "Query 1 (sales): 1 decision, 1 applied.",
         "policy `p` said SHUFFLE_HASH; Spark would have planned SortMergeJoin. Adopted",
@@ -182,7 +184,19 @@ def test_a_query_in_words(spark: SparkSession) -> None:
         "Its last plan joins by A, B.",
     ):
         assert said in told
-    assert {row.app_id for row in listed(log)} == {"app-1", "b"}
-    assert [row.app_id for row in listed(log, app_id="b")] == ["b"]
+    assert {row.app_id for row in most_expensive(log)} == {"app-1", "b"}
+    assert [row.app_id for row in most_expensive(log, app_id="b")] == ["b"]
     with pytest.raises(AqePilotError, match="several applications have a query 1: app-1, b"):
-        explain(log, 1)
+        log.explain(1)
+
+
+def test_the_examples_of_the_log_are_so(
+    spark: SparkSession, log_file: Path, tmp_path: Path
+) -> None:
+    names = {"aqepilot": aqepilot, "spark": spark, "logs": log_file, "folder": tmp_path}
+    names["log"] = aqepilot.read_log(spark, log_file)
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    examples = [test for test in finder.find(log_module, globs=names) if test.examples]
+    assert len(examples) == 7
+    for example in examples:
+        assert runner.run(example).failed == 0, example.name

@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 import submitting
 import tiers
 from aqepilot import Log, read_log
-from aqepilot.analysis.replay import replay
 from aqepilot.analysis.report import data, outcomes, skew
 
 pytestmark = [tiers.on("3.5"), tiers.READS_LOGS]
@@ -69,7 +68,7 @@ def read(spark: SparkSession, logs: Path) -> Callable[[str], Log]:
 
 
 def unknown(log: Log, text: str) -> set[str | None]:
-    return {row.unknown for row in replay(log, {"name": "p", "skew_join": text}).asked.collect()}
+    return {row.unknown for row in log.replay({"name": "p", "skew_join": text}).asked.collect()}
 
 
 def test_all_facts_are_logged_by_default_value(read: Callable[[str], Log]) -> None:
@@ -90,7 +89,7 @@ def test_replay_answers_what_a_summary_tells_and_says_what_it_does_not(
     read: Callable[[str], Log],
 ) -> None:
     log = read("summary")
-    asked = replay(log, {"name": "p", "skew_join": OF_FIGURES}).asked.collect()
+    asked = log.replay({"name": "p", "skew_join": OF_FIGURES}).asked.collect()
     assert {(row.unknown, row.changed) for row in asked} == {(None, False)}
     assert {json.loads(row.after)["skew_factor"] for row in asked} == {100.0}
     assert unknown(log, OF_SIZES) == {"FACTS_LEFT_OUT"}

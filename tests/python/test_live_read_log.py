@@ -22,7 +22,7 @@ from aqepilot import Log, read_log
 from aqepilot.analysis import slots
 from aqepilot.errors import AqePilotError
 from aqepilot.eventlog import files
-from aqepilot.eventlog.frames import of_files
+from aqepilot.eventlog.frames import read_files
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
@@ -321,7 +321,7 @@ def test_a_file_that_breaks_off_while_it_is_read_is_told(
     assert found.applications.first().problem is None
     listed = files.find(spark, [tmp_path])
     grown = [file._replace(bytes=file.bytes + 100 * ("_2_" in file.path)) for file in listed]
-    (app,) = of_files(spark, grown).applications.collect()
+    (app,) = read_files(spark, grown).applications.collect()
     size = (log / f"events_2_{ran.app}").stat().st_size
     assert app.problem == f"events_2_{ran.app}: only {size} of {size + 100} bytes could be read."
     assert app.lines == len(ran.lines)

@@ -16,7 +16,7 @@ import python_policies
 import submitting
 import tiers
 from aqepilot import Log, catalog, read_log
-from aqepilot.analysis.replay import replay, texts_in_force
+from aqepilot.analysis.replay import texts_in_force
 from aqepilot.analysis.replay.conditions import checked, failing
 from aqepilot.errors import AqePilotError, PolicyError
 from aqepilot.policies import Policy
@@ -126,7 +126,7 @@ def test_the_policies_in_force_give_every_recorded_decision_of_tpcds(
 
 def assert_no_difference(log: Log) -> None:
     """At every point, SQL and Python, failures and null included."""
-    asked = replay(log, *in_force()).asked.collect()
+    asked = log.replay(*in_force()).asked.collect()
     print(sorted(Counter(row.point for row in asked).items()), "replayed")
     points = {row.point for row in asked}
     assert points == set(catalog.point_names())
@@ -147,7 +147,7 @@ def assert_no_difference(log: Log) -> None:
     ]
     assert different == []
     # Those in force leave all as it was; the one in shadow would have decided before them.
-    assert replay(log, *in_force()[1:]).asked.where("changed OR unknown IS NOT NULL").count() == 0
+    assert log.replay(*in_force()[1:]).asked.where("changed OR unknown IS NOT NULL").count() == 0
     assert {row.unknown for row in asked} <= {None, "EARLIER_DECISION"}
     assert any(row.changed for row in asked)
     sql = {e.revision for row in asked for e in row.replayed if e.policy == "sql"}
@@ -161,7 +161,7 @@ def _of_python(event: Any) -> bool:
 
 def test_what_another_policy_would_change(log: Log) -> None:
     always = Policy(name="new", dynamic_join_selection="'SHUFFLE_MERGE'")
-    found = replay(log, always)
+    found = log.replay(always)
     asked = found.asked.collect()
     assert {row.point for row in asked} == {"dynamic_join_selection"}
     assert {row.after for row in asked} == {"SHUFFLE_MERGE"}
@@ -211,7 +211,7 @@ def test_what_a_shadow_policy_answered_was_spark_s_choice(spark: SparkSession) -
         shadowed(facts=LATER, execution_id=2),
     ]
     log = made_logs.log(spark, decisions=rows, queries=[{}, {"execution_id": 2}])
-    found = replay(log, {"name": "p", "mode": "shadow", "dynamic_join_selection": ANSWERS})
+    found = log.replay({"name": "p", "mode": "shadow", "dynamic_join_selection": ANSWERS})
     asked = found.asked.orderBy("decision_id").collect()
     assert [(row.before, row.after) for row in asked] == [(None, "SHUFFLE_HASH")] * 3
     assert all(row.changed for row in asked)
@@ -230,12 +230,12 @@ def test_what_ran_is_what_was_applied(spark: SparkSession) -> None:
         {**refused, "facts": LATER, "execution_id": 2},
     ]  # fmt: skip
     log = made_logs.log(spark, decisions=rows)
-    asked = replay(log, {"name": "q", "dynamic_join_selection": "'SHUFFLE_MERGE'"}).asked
+    asked = log.replay({"name": "q", "dynamic_join_selection": "'SHUFFLE_MERGE'"}).asked
     assert {(r.execution_id, r.before, r.changed) for r in asked.collect()} == {
         (1, "SHUFFLE_MERGE", False),
         (2, None, True),
     }
-    same = replay(log, {"name": "q", "dynamic_join_selection": "'BROADCAST'"}).asked
+    same = log.replay({"name": "q", "dynamic_join_selection": "'BROADCAST'"}).asked
     # What was refused would be refused again: the plan stays Spark's.
     assert {(r.execution_id, r.after, r.changed) for r in same.collect()} == {
         (1, "BROADCAST", True),
@@ -246,7 +246,7 @@ def test_what_ran_is_what_was_applied(spark: SparkSession) -> None:
 def test_spark_s_own_answer_changes_nothing(spark: SparkSession) -> None:
     rows = [shadowed(facts=FIRST, spark_answer="SHUFFLE_HASH")]
     log = made_logs.log(spark, decisions=rows)
-    found = replay(log, {"name": "p", "dynamic_join_selection": ANSWERS})
+    found = log.replay({"name": "p", "dynamic_join_selection": ANSWERS})
     assert [row.changed for row in found.asked.collect()] == [False]
     assert found.changes.collect() == []
 
@@ -256,36 +256,36 @@ def test_changes_say_which_facts_moved_them(spark: SparkSession) -> None:
     rows = [shadowed(facts=FIRST), shadowed(facts=LATER, execution_id=2)]
     log = made_logs.log(spark, decisions=rows, queries=[{}, {"execution_id": 2}])
     text = "CASE WHEN side.max_bytes < 50 AND NOT side.is_left <=> true THEN 'SHUFFLE_HASH' END"
-    (change,) = replay(log, {"name": "p", "dynamic_join_selection": text}).changes.collect()
+    (change,) = log.replay({"name": "p", "dynamic_join_selection": text}).changes.collect()
     assert change.facts == {"side.max_bytes": "10 to 20", "side.is_left": None}
 
 
 def test_conditions_are_checked_where_answers_are_known(spark: SparkSession) -> None:
     rows = [shadowed(facts=FIRST), shadowed(facts=None, execution_id=2)]
     log = made_logs.log(spark, decisions=rows)
-    asked = replay(log, {"name": "p", "dynamic_join_selection": ANSWERS}).asked
+    asked = log.replay({"name": "p", "dynamic_join_selection": ANSWERS}).asked
     condition = "after = 'SHUFFLE_HASH'"
     assert [row.execution_id for row in failing(asked, condition).collect()] == [1]
     assert checked(asked, condition)[1:] == (1, 1)
-    nothing = replay(
-        made_logs.log(spark, decisions=rows[1:]), {"name": "p", "dynamic_join_selection": ANSWERS}
+    nothing = made_logs.log(spark, decisions=rows[1:]).replay(
+        {"name": "p", "dynamic_join_selection": ANSWERS}
     )
     assert checked(nothing.asked, condition)[1:] == (0, 1)
 
 
 def test_two_policies_are_compared(log: Log) -> None:
     text = python_policies.SQL["skew_join"]
-    same = replay(log, {"name": "a", "skew_join": text}, against=[{"name": "b", "skew_join": text}])
+    same = log.replay({"name": "a", "skew_join": text}, against=[{"name": "b", "skew_join": text}])
     assert same.changes.collect() == []
     assert same.asked.where("before IS NOT NULL").count() > 0
-    other = replay(
-        log, {"name": "a", "skew_join": "null"}, against=[{"name": "b", "skew_join": text}]
+    other = log.replay(
+        {"name": "a", "skew_join": "null"}, against=[{"name": "b", "skew_join": text}]
     )
     assert {c.after for c in other.changes.collect()} == {None}
 
 
 def test_scores_of_relations_are_not_known(log: Log) -> None:
-    found = replay(log, {"name": "p", "join_reorder": "candidate.size_in_bytes"}).asked.collect()
+    found = log.replay({"name": "p", "join_reorder": "candidate.size_in_bytes"}).asked.collect()
     assert {row.unknown for row in found} == {"SCORES"}
     assert not any(row.changed for row in found)
 
@@ -297,12 +297,12 @@ def test_lost_facts_are_not_known(log: Log) -> None:
         "CASE abs(hash(facts_id)) % 3 WHEN 0 THEN NULL WHEN 1 THEN left(facts, 90) ELSE facts END"
     )
     lost = log.replace(decisions=log.decisions.withColumn("facts", cut))
-    found = replay(lost, {"name": "p", "cost_evaluation": "spark.cost"}).asked.collect()
+    found = lost.replay({"name": "p", "cost_evaluation": "spark.cost"}).asked.collect()
     assert {row.unknown for row in found} >= {"FACTS_MISSING", "FACTS_UNREADABLE"}
 
 
 def test_a_condition_may_read_facts(log: Log) -> None:
-    asked = replay(log, {"name": "p", "dynamic_join_selection": "'BROADCAST'"}).asked
+    asked = log.replay({"name": "p", "dynamic_join_selection": "'BROADCAST'"}).asked
     large = failing(asked, "after = 'BROADCAST' AND side.size_in_bytes > aqepilot_bytes('1k')")
     expected = [
         row
@@ -323,11 +323,11 @@ def test_a_condition_may_read_facts(log: Log) -> None:
 
 def test_wrong_policies_are_refused_with_their_place(log: Log) -> None:
     with pytest.raises(PolicyError, match=r"p\.skew_join.*left\.max_byte"):
-        replay(log, {"name": "p", "skew_join": "left.max_byte > 1"})
+        log.replay({"name": "p", "skew_join": "left.max_byte > 1"})
     with pytest.raises(PolicyError, match="cannot be loaded"):
-        replay(log, {"name": "p", "skew_join": "python:functions:gone"})
+        log.replay({"name": "p", "skew_join": "python:functions:gone"})
     with pytest.raises(AqePilotError, match="no policy to replay"):
-        replay(log)
+        log.replay()
 
 
 def test_what_was_in_force_is_in_the_log(log: Log) -> None:

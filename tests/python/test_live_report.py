@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import submitting
 import tiers
 from aqepilot import read_log
-from aqepilot.analysis.report import data, report
+from aqepilot.analysis.report import data
 from aqepilot.analysis.report.values import Data
 from aqepilot.eventlog.collect.tables import collect
 from conftest import CommandLine, reads_logs
@@ -217,7 +217,7 @@ def test_logs_without_aqepilot_and_lost_lines(
     ]
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "app").write_text("\n".join([*plain[:-1], plain[-1][:20]]))
-    made = report(spark, tmp_path / "logs", tmp_path / "r.html")
+    made = read_log(spark, tmp_path / "logs").report(tmp_path / "r.html")
     assert made.unreadable_lines == 1
     page = (tmp_path / "r.html").read_text("utf-8")
     assert made.page_bytes == len(page.encode())

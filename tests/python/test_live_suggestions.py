@@ -13,7 +13,7 @@ import made_logs
 import tiers
 from aqepilot import Log
 from aqepilot.analysis.findings import KINDS
-from aqepilot.analysis.suggestions import Suggestion, sentences, suggest
+from aqepilot.analysis.suggestions import Suggestion, sentences
 from aqepilot.policies import Policy
 from conftest import CommandLine, reads_logs
 
@@ -220,7 +220,7 @@ def log(_spark_context: SparkSession) -> Log:
 
 @pytest.fixture(scope="module")
 def found(log: Log) -> list[Suggestion]:
-    return suggest(log, top=100)
+    return log.suggest(top=100)
 
 
 def test_what_is_planted_is_found_with_most_at_stake_first(
@@ -310,7 +310,7 @@ def test_logs_without_decisions_have_findings_too(spark: SparkSession) -> None:
         stage(6, operators=["Exchange", "InMemoryTableScan"], **tiny),
         stage(7, operators=["Exchange", "InMemoryTableScan"], has_shuffled=False, **tiny),
     ]
-    found = suggest(made_logs.log(spark, queries=queries, stages=stages, decisions=[]))
+    found = made_logs.log(spark, queries=queries, stages=stages, decisions=[]).suggest()
     assert {(one.kind, one.description) for one in found} == {
         ("expanding", "expanding"), ("hot_key", "hot_key"), ("tiny_tasks", "tiny_tasks"),
     }  # fmt: skip
@@ -323,7 +323,7 @@ def test_a_few_bytes_that_take_long_are_split_by_a_policy_of_their_own(spark: Sp
     few["facts"] = few["facts"].replace(str(3 * MB), str(3 << 10)).replace(str(2 * MB), str(2048))
     own = stage(1, num_tasks=1, shuffle_read_bytes=MB, **ALL_SLOW)
     log = made_logs.log(spark, queries=[QUERIES[0]], stages=[own], decisions=[few])
-    (one,) = suggest(log)
+    (one,) = log.suggest()
     assert (one.kind, one.changed) == ("hot_key", 1)
     assert "aqepilot_bytes('150KB')" in (one.policy or "")
     assert "'left_target_bytes', aqepilot_bytes('18KB')" in (one.policy or "")
@@ -335,10 +335,10 @@ def test_a_stage_of_slow_rows_gets_tasks_where_no_recipe_is_for_it(spark: SparkS
     one_partition = of | {"facts": of["facts"].replace('"max_bytes":9000', '"max_bytes":900000')}
     own = stage(4, num_tasks=1, shuffle_read_bytes=MB, **ALL_SLOW)
     of_log = {"queries": [QUERIES[3]], "stages": [own]}
-    (one,) = suggest(made_logs.log(spark, **of_log, decisions=[of]))
+    (one,) = made_logs.log(spark, **of_log, decisions=[of]).suggest()
     assert (one.kind, one.changed) == ("expanding", 1)
     assert "'min_partitions', least(cluster.default_parallelism" in (one.policy or "")
-    assert suggest(made_logs.log(spark, **of_log, decisions=[one_partition])) == []
+    assert made_logs.log(spark, **of_log, decisions=[one_partition]).suggest() == []
 
 
 def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
@@ -395,7 +395,7 @@ def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
     fine += [{**one, "execution_id": 30} for one in fine if one["execution_id"] == 4]
     queries = [*QUERIES[:13], query(55, "small_files"), *chance, *cold]
     log = made_logs.log(spark, queries=queries, stages=stages, decisions=fine)
-    assert [(one.kind, one.evidence) for one in suggest(log)] == []
+    assert [(one.kind, one.evidence) for one in log.suggest()] == []
 
 
 def test_a_broadcast_that_the_recipe_leaves_alone_is_no_finding(spark: SparkSession) -> None:
@@ -419,13 +419,13 @@ def test_a_broadcast_that_the_recipe_leaves_alone_is_no_finding(spark: SparkSess
             if one["execution_id"] == 8
         ]
     log = made_logs.log(spark, queries=queries, stages=stages, decisions=made)
-    assert [(one.kind, one.description) for one in suggest(log)] == [("range_join", "found")]
+    assert [(one.kind, one.description) for one in log.suggest()] == [("range_join", "found")]
 
 
 def test_the_command(
     log: Log, tmp_path: Path, command_line: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aqepilot.eventlog.read_log", lambda *_: log)
+    monkeypatch.setattr("aqepilot.read_log", lambda *_: log)
     shown = command_line("suggest", "--log", "x", "--top", "2", "--write", tmp_path)
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.startswith("1. A broadcast larger than estimated: ")

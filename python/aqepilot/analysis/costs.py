@@ -11,7 +11,7 @@ from aqepilot.analysis import slots as simulation
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from aqepilot.eventlog.frames import Log
+    from aqepilot.eventlog.frames import Frames
 
 # Names a query among all: by its fingerprint or, without one, by its description.
 KEY = "coalesce(fingerprint, concat('described: ', left(description, 300)), 'not described')"
@@ -45,16 +45,8 @@ class Costs(NamedTuple):
     fingerprints: DataFrame
 
 
-def costs(log: Log, slots: int | None = None) -> Costs:
-    """Adds up what stages cost beside their work.
-
-    Args:
-        log: What `read_log` returned.
-        slots: Also lays each stage's tasks out on so many slots; null does not.
-
-    Returns:
-        DataFrames, which are lazy.
-    """
+def costs(log: Frames, slots: int | None = None) -> Costs:
+    """Adds up what the stages of a log cost beside their work. See `Log.costs`."""
     from pyspark.sql import functions
 
     if slots is not None and slots < 1:

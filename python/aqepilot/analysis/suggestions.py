@@ -14,7 +14,7 @@ from aqepilot.errors import NotLiveError
 from aqepilot.policies import Policy
 
 if TYPE_CHECKING:
-    from aqepilot.eventlog.frames import Log
+    from aqepilot.eventlog.frames import Frames
 
 # What is about less of all task time than that is not worth a policy.
 _LEAST_SHARE = 0.005
@@ -51,14 +51,8 @@ class Suggestion(NamedTuple):
     change: str | None = None
 
 
-def suggest(log: Log, top: int = 10) -> list[Suggestion]:
-    """Names what the queries of a log would gain most from, with the most at stake first.
-
-    Args:
-        log: What `read_log` returned. In a session in which the extension is live, policies are
-            replayed over the log's facts.
-        top: How many at most.
-    """
+def suggest(log: Frames, top: int = 10) -> list[Suggestion]:
+    """Names what the queries of a log would gain most from. See `Log.suggest`."""
     (whole,) = log.queries.selectExpr("coalesce(sum(slot_ms), 0)").first() or (0,)
     found = [one for one in findings.found(log) if one.stake_ms > _LEAST_SHARE * whole]
     kinds = list(findings.KINDS)
@@ -66,7 +60,7 @@ def suggest(log: Log, top: int = 10) -> list[Suggestion]:
     return list(islice(_suggestions(log, found), top))
 
 
-def _suggestions(log: Log, found: Iterable[Found]) -> Iterator[Suggestion]:
+def _suggestions(log: Frames, found: Iterable[Found]) -> Iterator[Suggestion]:
     """Leaves out findings whose policy would change nothing, by the facts that the log has."""
     for one in found:
         point, text = policy(one) or (None, None)
@@ -86,7 +80,9 @@ def _suggestions(log: Log, found: Iterable[Found]) -> Iterator[Suggestion]:
             )
 
 
-def _replayed(log: Log, found: Found, point: str, text: str) -> tuple[int, int] | tuple[None, None]:
+def _replayed(
+    log: Frames, found: Found, point: str, text: str
+) -> tuple[int, int] | tuple[None, None]:
     """How often the policy is asked with the log's facts, and how often that changes something."""
     from pyspark.sql import functions
 

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,6 +24,9 @@ from aqepilot.cli.options import (
     top,
 )
 from aqepilot.errors import AqePilotError
+
+if TYPE_CHECKING:
+    from aqepilot.analysis.intervals import Interval
 
 _METRICS = ["task_ms", "wall_ms", "cpu_ms", "core_ms", "shuffle_bytes", "spill_bytes"]
 
@@ -93,22 +97,25 @@ def plan_experiment(
 
     What is told holds for four of five experiments that are looked at after every run.
     """
+    from aqepilot import read_log
     from aqepilot.analysis.experiment import needs_numpy
-    from aqepilot.eventlog import read_log
 
     needs_numpy()
-    from aqepilot.analysis.experiment import history, metrics, planning
+    from aqepilot.analysis.experiment.metrics import METRICS
 
-    with log_session(logs, master, "aqepilot experiment plan") as spark:
-        runs = history.runs_of(read_log(spark, logs))
-    with console().status("Simulating experiments ..."):
-        found = planning.plan(
-            runs, metric, effect=effect / 100, share=treatment / 100, most_days=days, top=top
+    with (
+        log_session(logs, master, "aqepilot experiment plan") as spark,
+        console().status("Simulating experiments ..."),
+    ):
+        found = (
+            read_log(spark, logs)
+            .runs()
+            .plan(metric, effect=effect / 100, share=treatment / 100, most_days=days, top=top)
         )
     if as_json:
         click.echo(json.dumps(found._asdict(), indent=2))
         return
-    what, _, _ = metrics.METRICS[metric]
+    what, _, _ = METRICS[metric]
     jobs = "1 job" if found.jobs == 1 else f"{found.jobs} jobs"
     click.echo(
         f"{jobs}, {found.runs_per_day:.1f} runs a day. Their {what} varies by "
@@ -194,40 +201,40 @@ def analyse_experiment(
     To look after every run is allowed: intervals hold at all times at once. Ends with 1 where the
     verdict is stop or broken, or a job is harmed.
     """
+    from aqepilot import Prices, read_log
     from aqepilot.analysis.experiment import needs_numpy
-    from aqepilot.eventlog import read_log
 
     needs_numpy()
-    from aqepilot.analysis.experiment import analysis, history, verdicts
+    from aqepilot.analysis.experiment import verdicts
+    from aqepilot.analysis.experiment.history import cached
     from aqepilot.analysis.experiment.money import money
-    from aqepilot.analysis.prices import Prices
     from aqepilot.control.rules import shown
 
     prices = Prices.from_file(prices_file) if prices_file else None
     conf = dict(setting(text) for text in settings)
     with log_session(logs, master, "aqepilot experiment analyse", conf) as spark:
         log = read_log(spark, logs)
-        with console().status("Reading event logs ..."), history.kept(log) as once:
-            of, runs = history.runs_in(once, name, arm=arm, abandoned_after_hours=hours)
-            queries = None
-            if of.unit_kind == "job_run":
-                try:
-                    queries = history.queries_in(once, of)
-                except AqePilotError as error:
-                    click.echo(f"Single queries are not looked at: {error}", err=True)
-    of = of._replace(metric=metric or of.metric)
-    found = analysis.analyse(runs, of.metric, harmful=harm)
-    harmed = analysis.harmed_queries(queries, of.metric, harmful=harm) if queries else {}
-    cost = money(runs, found, prices) if prices else None
-    rules = verdicts.roll_back(of, found, file, conf) if file else []
+        with console().status("Reading event logs ..."), cached(log) as once:
+            runs = once.runs(name, arm=arm, abandoned_after_hours=hours)
+            experiment = runs.experiment
+            harmed: dict[str, Interval] = {}
+            try:
+                harmed = runs.harmed_queries(metric, harmful=harm)
+            except AqePilotError as error:
+                click.echo(f"Single queries are not looked at: {error}", err=True)
+    experiment = experiment._replace(metric=metric or experiment.metric)
+    found = runs.analyse(metric, harmful=harm)
+    cost = money(runs.units, found, prices) if prices else None
+    rules = verdicts.roll_back(experiment, found, file, conf) if file else []
     if as_json:
-        told = verdicts.data(of, found, queries=harmed, money=cost) | {
+        told = verdicts.data(experiment, found, queries=harmed, money=cost) | {
             "rolled_back": [rule.selectors for rule in rules]
         }
         click.echo(json.dumps(told, indent=2))
     else:
-        console().print(verdicts.table(of, found))
-        for line in verdicts.sentences(of, found, harmful=harm, queries=harmed, money=cost):
+        console().print(verdicts.table(experiment, found))
+        lines = verdicts.sentences(experiment, found, harmful=harm, queries=harmed, money=cost)
+        for line in lines:
             click.echo(line)
         for rule in rules:
             click.echo(f"Switched off in {file}: {shown(rule.selectors)}.")

@@ -62,13 +62,12 @@ def costs(
     All figures are time of cores. With --slots it is an estimate: tasks keep the times that they
     had, however many run at once.
     """
-    from aqepilot.analysis import costs as of
+    from aqepilot import read_log
     from aqepilot.analysis.prices import Prices
-    from aqepilot.eventlog import read_log
 
     prices = Prices.from_file(prices_file) if prices_file else None
     with log_session(logs, master, "aqepilot costs") as spark:
-        found = of.costs(read_log(spark, logs), slots).fingerprints.limit(top).collect()
+        found = read_log(spark, logs).costs(slots).fingerprints.limit(top).collect()
     rows = [row.asDict() for row in found]
     if prices:
         for row in rows:
@@ -160,15 +159,15 @@ def explain(
     as_json: bool,
 ) -> None:
     """Tell what Spark knew in one query, what was decided, and what came of it."""
-    from aqepilot.analysis.explanation import query as of_query
-    from aqepilot.eventlog import read_log
+    from aqepilot import read_log
+    from aqepilot.analysis.explanation.query import most_expensive
 
     with log_session(logs, master, "aqepilot explain") as spark:
         log = read_log(spark, logs)
         if query is None:
-            rows = [row.asDict() for row in of_query.listed(log, top, app)]
+            rows = [row.asDict() for row in most_expensive(log, top, app)]
         else:
-            told = of_query.explain(log, query, app)
+            told = log.explain(query, app)
     if query is None:
         if as_json:
             click.echo(json.dumps(rows, indent=2))
@@ -205,12 +204,12 @@ def suggest(
     policy helps, it says what to change in the job. What is at stake is the most that could be
     had, and no promise.
     """
+    from aqepilot import read_log
     from aqepilot.analysis import findings, suggestions
-    from aqepilot.eventlog import read_log
     from aqepilot.policies import Policy
 
     with log_session(logs, master, "aqepilot suggest") as spark:
-        found = suggestions.suggest(read_log(spark, logs), top)
+        found = read_log(spark, logs).suggest(top)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
         for text in (one.policy for one in found if one.policy):

@@ -137,8 +137,8 @@ def replay(
 
     Python functions are imported, also from the working directory, and called by Spark's tasks.
     """
+    from aqepilot import read_log
     from aqepilot.analysis.replay import summary
-    from aqepilot.eventlog import read_log
 
     sys.path.append(str(Path.cwd()))
     with log_session(logs, master, "aqepilot replay") as spark:
@@ -182,12 +182,13 @@ def report(
 
     It needs no network and no script. What comes to this machine is bounded, whatever the logs.
     """
-    from aqepilot.analysis import report as page
+    from aqepilot import Prices, read_log
+    from aqepilot.analysis.report import check
 
-    page.check(output)
-    prices = page.Prices.from_file(prices_file) if prices_file else None
+    check(output)
+    prices = Prices.from_file(prices_file) if prices_file else None
     with log_session(logs, master, "aqepilot report") as spark:
-        made = page.report(spark, logs, output, prices=prices, top=top)
+        made = read_log(spark, logs).report(output, prices=prices, top=top)
     click.echo(
         f"{output}: {made.queries} queries of {made.applications} applications, "
         f"{made.page_bytes / 1024:,.0f} KiB."

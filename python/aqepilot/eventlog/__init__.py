@@ -9,38 +9,32 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from aqepilot.eventlog.frames import Log
+    from aqepilot.eventlog.frames import Frames
 
 
-def read_log(spark: SparkSession, path: str | Path | Iterable[str | Path]) -> Log:
-    """Reads Spark's event logs: whole, in parallel, and of any application.
-
-    The DataFrames are lazy, and each action reads the logs: cache what is used several times. Logs
-    may be single files or rolled, plain or compressed by zstd, lz4 or snappy, of applications that
-    run, ended or broke off, and of any Spark that aqepilot supports. What cannot be read is left
-    out and counted in `Log.applications`.
+def read(spark: SparkSession, path: str | Path | Iterable[str | Path]) -> Frames:
+    """Reads event logs, or tables that `collect` wrote, as `aqepilot.read_log` does.
 
     Args:
-        spark: A session, classic or Spark Connect; it needs no aqepilot. Executors need PyArrow
-            for compressed logs.
-        path: A folder, searched at any depth, a log, or a glob, on any file system that the
-            session reads; or tables that `collect` wrote: their folder, or `catalog:NAMESPACE`; or
-            several of these. An application that is in several of them counts once.
+        spark: The session.
+        path: Logs, folders, globs, folders of tables, ``catalog:NAMESPACE``, or several of these.
 
     Raises:
         AqePilotError: There is no log, there are no tables, or they may not be read; says where.
     """
     from aqepilot.eventlog import files
     from aqepilot.eventlog.collect import destinations, tables
-    from aqepilot.eventlog.frames import of_files
+    from aqepilot.eventlog.frames import read_files
 
-    given = [path] if isinstance(path, (str, Path)) else list(path)
-    namespaces = [str(one) for one in given if destinations.is_catalog(one)]
-    paths = [one for one in given if not destinations.is_catalog(one)]
-    listed = files.find(spark, paths) if paths or not namespaces else []
+    paths = [str(path)] if isinstance(path, (str, Path)) else [str(one) for one in path]
+    namespaces = [one for one in paths if destinations.is_catalog(one)]
+    on_disk = [one for one in paths if not destinations.is_catalog(one)]
+    listed = files.find(spark, on_disk) if on_disk or not namespaces else []
     folders, logs = tables.parted(listed)
     destinations.refuse_delta_files(spark, (file.path for file in logs))
-    read = [tables.read(spark, to) for to in (*folders, *namespaces)]
+    sources = [tables.read(spark, place) for place in (*folders, *namespaces)]
     if logs:
-        read.append(of_files(spark, logs))
-    return read[0] if len(read) == 1 else tables.together(read)
+        sources.append(read_files(spark, logs))
+    whole = sources[0] if len(sources) == 1 else tables.together(sources)
+    whole.paths = tuple(paths)
+    return whole

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from aqepilot.eventlog import files
-from aqepilot.eventlog.files import LogFile
+from aqepilot.eventlog import lines
+from aqepilot.eventlog.files import LogFile, log_column
 from aqepilot.eventlog.frames.columns import LogColumn
 
 if TYPE_CHECKING:
@@ -18,12 +19,12 @@ BEGIN = '{"Event":"'
 _CORRUPT = "_corrupt"
 
 
-def read(spark: SparkSession, of: Sequence[LogFile], schemas: dict[str, str]) -> DataFrame:
+def read(spark: SparkSession, files: Sequence[LogFile], schemas: dict[str, str]) -> DataFrame:
     """Reads the events of some kinds.
 
     Args:
         spark: The session.
-        of: Files of event logs.
+        files: Files of event logs.
         schemas: By the event's name, its fields in SQL; fields of the same name have one type.
 
     Returns:
@@ -34,10 +35,10 @@ def read(spark: SparkSession, of: Sequence[LogFile], schemas: dict[str, str]) ->
 
     fields = {name: kind for schema in schemas.values() for name, kind in _fields(schema)}
     schema = ", ".join(f"`{name}` {kind}" for name, kind in fields.items())
-    lines = files.lines(spark, of, [f'{BEGIN}{name}"' for name in schemas])
-    parsed = lines.where("problem IS NULL").select(
-        files.log_column(functions.col("file")).alias("log"),
-        files.place().alias("place"),
+    begun = lines.read(spark, files, [f'{BEGIN}{name}"' for name in schemas])
+    parsed = begun.where("problem IS NULL").select(
+        log_column(functions.col("file")).alias("log"),
+        lines.place().alias("place"),
         json(functions.col("value"), f"Event string, {schema}").alias("e"),
     )
     whole = parsed.where(f"e.{_CORRUPT} IS NULL AND e.Event IS NOT NULL")
@@ -56,6 +57,20 @@ def json(value: Column, schema: str) -> Column:
 def shaped(frame: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
     """Selects what is documented, in its order and with its types."""
     return frame.selectExpr(*(f"CAST(`{c.name}` AS {c.type}) AS `{c.name}`" for c in columns))
+
+
+def schema(fields: Mapping[str, str]) -> str:
+    """Returns fields, by name with their types, as a schema in SQL."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in fields.items())
+
+
+def renamed(frame: DataFrame, fields: Iterable[str]) -> DataFrame:
+    """Names fields of our events as our columns, and makes a timestamp of `time`."""
+    from pyspark.sql import functions
+
+    snake = {name: re.sub("[A-Z]", lambda m: f"_{m[0].lower()}", name) for name in fields}
+    time = functions.timestamp_millis("time")
+    return frame.withColumn("time", time).withColumnsRenamed(snake)
 
 
 def aggregated(groups: GroupedData, figures: Mapping[str, str]) -> DataFrame:

@@ -113,7 +113,7 @@ def bench(
     In a round each query runs once in each arm, one right after the other, so that what else the
     machine does meets both; which goes first is drawn, and is the other way round in the next
     round. The order of the queries is drawn anew. It ends when the verdict is clear, or after the
-    last round. Looking after each round is allowed for: see `aqepilot.analysis.intervals`.
+    last round. Looking after each round is allowed for: see `intervals`.
 
     Each arm has a session of its own, a copy of this one with its settings and views. The result
     of a SELECT is computed and thrown away (Spark's sink ``noop``).

@@ -20,7 +20,7 @@ def streamed(each: Iterable[Paired], console: Console, *, quiet: bool = False) -
     """Shows what is known after each round, in place on a terminal; returns the last.
 
     Args:
-        each: As `aqepilot.experiment.bench` yields them.
+        each: The results that `aqepilot.bench` yields.
         console: Where to show it.
         quiet: Shows nothing.
     """

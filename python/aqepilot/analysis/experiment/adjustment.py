@@ -2,7 +2,7 @@
 
 A run takes longer because its input is larger, because it is a Monday, because it is that job.
 What is left when that is taken away says more of the arm. An expectation that is bad makes
-intervals wide, never wrong: see `aqepilot.analysis.experiment.randomization`.
+intervals wide, never wrong: see `randomization`.
 
 Source: Deng, Xu, Kohavi and Walker, "Improving the sensitivity of online controlled experiments by
 utilizing pre-experiment data", 2013 (the past as a covariate).

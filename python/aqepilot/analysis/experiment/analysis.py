@@ -179,7 +179,7 @@ def harmed_queries(runs: Runs, metric: str, *, harmful: float = HARM) -> dict[st
     """Returns which of many queries the treatment harms, as `analyse` does of jobs.
 
     Args:
-        runs: Those of queries, as `aqepilot.analysis.experiment.history.queries_in` gives them.
+        runs: Those of queries, from `history.queries_in`.
         metric: What is compared.
         harmful: How many times as long one has to take, above 1.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from aqepilot.errors import AqePilotError, Problem, nearest
 
 if TYPE_CHECKING:
-    from aqepilot.eventlog.frames import Log
+    from aqepilot.eventlog.frames import Frames
 
 
 class Experiment(NamedTuple):
@@ -34,11 +34,11 @@ class Experiment(NamedTuple):
     running: int = 0
 
 
-def described(log: Log, name: str | None, arm: str | None) -> Experiment:
+def described(log: Frames, name: str | None, arm: str | None) -> Experiment:
     """Returns the experiment that is asked for.
 
     Args:
-        log: As `aqepilot.read_log` gives it.
+        log: The log.
         name: Its name; null for the only one.
         arm: The arm to compare with the control; null for the second.
 

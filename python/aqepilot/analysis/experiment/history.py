@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aqepilot.analysis.experiment.experiment import Experiment, described
 from aqepilot.analysis.experiment.metrics import METRICS, collected, floored, runs, sums
 from aqepilot.analysis.experiment.runs import Runs
 from aqepilot.errors import AqePilotError, Problem
+from aqepilot.eventlog.frames import Frames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from aqepilot.eventlog.frames import Log
 
+F = TypeVar("F", bound=Frames)
 # Airflow's name of a run that is made up for: it reads another day's data, at another time.
 _IS_BACKFILL = "coalesce(run LIKE 'backfill__%', false)"
 
 
 @contextmanager
-def kept(log: Log) -> Iterator[Log]:
-    """The same log, read once for all that is asked of it meanwhile, and no more than is needed."""
+def cached(log: F) -> Iterator[F]:
+    """Keeps what experiments need of a log in the cache meanwhile; yields the log that reads it."""
     sources = ("task_ms", "wall_ms", "cpu_ms", "executor_core_ms", "shuffle_write_bytes")
     frames = {
         "applications": log.applications.select("log", "app_name", "app_id", "ended"),
@@ -40,7 +41,7 @@ def kept(log: Log) -> Iterator[Log]:
             frame.unpersist()
 
 
-def runs_of(log: Log) -> Runs:
+def runs_of(log: Frames) -> Runs:
     """Returns one run for each run of a job in the logs, none of an experiment.
 
     What the job and its run are is what aqepilot recorded, else the application's name and id. A
@@ -48,7 +49,7 @@ def runs_of(log: Log) -> Runs:
     of its last application has no end, or the last query in it failed.
 
     Args:
-        log: As `aqepilot.read_log` gives it.
+        log: The log.
 
     Raises:
         AqePilotError: There is no run with a query, or there are more than a million.
@@ -60,7 +61,7 @@ def runs_of(log: Log) -> Runs:
 
 
 def runs_in(
-    log: Log,
+    log: Frames,
     name: str | None = None,
     *,
     arm: str | None = None,
@@ -73,7 +74,7 @@ def runs_in(
     told apart.
 
     Args:
-        log: As `aqepilot.read_log` gives it.
+        log: The log.
         name: The experiment; null for the only one.
         arm: The arm to compare with the control; null for the second.
         abandoned_after_hours: An application without an end that began less than so long ago may
@@ -82,24 +83,24 @@ def runs_in(
     Raises:
         AqePilotError: There is no such experiment or arm, or several; or there are too many units.
     """
-    of = described(log, name, arm)
-    units = collected(_units(log, of, abandoned_after_hours))
+    experiment = described(log, name, arm)
+    units = collected(_units(log, experiment, abandoned_after_hours))
     is_over = units.pop("is_over")
     parts = [{key: values[is_over] for key, values in units.items()}]
-    if of.unit_kind != "session":
-        past = _past(_without(log, of.name), by_query=of.unit_kind == "query_run")
+    if experiment.unit_kind != "session":
+        past = _past(_without(log, experiment.name), by_query=experiment.unit_kind == "query_run")
         parts.append(collected(past))
-    return of._replace(running=int((~is_over).sum())), runs(*parts)
+    return experiment._replace(running=int((~is_over).sum())), runs(*parts)
 
 
-def queries_in(log: Log, of: Experiment) -> Runs:
+def queries_in(log: Frames, experiment: Experiment) -> Runs:
     """Returns the queries of the units of an experiment, by job and fingerprint.
 
     All queries of a unit with one fingerprint are one, and have the unit's arm.
 
     Args:
         log: As for `runs_in`.
-        of: What `runs_in` gave.
+        experiment: The first value that `runs_in` returned.
 
     Raises:
         AqePilotError: There are more than a million.
@@ -108,13 +109,13 @@ def queries_in(log: Log, of: Experiment) -> Runs:
     from pyspark.sql.functions import expr
 
     queries = (
-        log.queries.where(functions.col("experiment") == of.name)
+        log.queries.where(functions.col("experiment") == experiment.name)
         .where("fingerprint IS NOT NULL")
         .groupBy("unit", "fingerprint")
         .agg(*sums())
     )
     found = (
-        _drawn(log, of)
+        _drawn(log, experiment)
         .join(queries, "unit")
         .where(f"NOT {_IS_BACKFILL}")
         .select(
@@ -127,19 +128,19 @@ def queries_in(log: Log, of: Experiment) -> Runs:
             *(floored(metric) for metric in METRICS),
         )
     )
-    return runs(collected(found), collected(_past(_without(log, of.name), by_query=True)))
+    return runs(collected(found), collected(_past(_without(log, experiment.name), by_query=True)))
 
 
-def _drawn(log: Log, of: Experiment) -> DataFrame:
+def _drawn(log: Frames, experiment: Experiment) -> DataFrame:
     """The units of two arms, with the treatment's probability: null where it was no arm yet."""
     from pyspark.sql import functions
     from pyspark.sql.functions import expr
 
     # Names of arms are words joined by +, which need no quoting.
     weight = "cast(str_to_map(first_arms, ',', ':')['{}'] AS double)"
-    control, treatment = weight.format(of.control), weight.format(of.treatment)
+    control, treatment = weight.format(experiment.control), weight.format(experiment.treatment)
     return (
-        log.experiments.where(functions.col("experiment") == of.name)
+        log.experiments.where(functions.col("experiment") == experiment.name)
         .groupBy("unit")
         .agg(
             # A guard rail's event names the arm that it stopped.
@@ -151,17 +152,21 @@ def _drawn(log: Log, of: Experiment) -> DataFrame:
             functions.max("time").alias("last_told"),
             expr("bool_or(what = 'exposed')").alias("exposed"),
         )
-        .where(functions.col("arm").isin(of.control, of.treatment))
+        .where(functions.col("arm").isin(experiment.control, experiment.treatment))
         .withColumn("share", expr(f"try_divide({treatment}, {treatment} + {control})"))
-        .withColumn("treated", functions.col("arm") == of.treatment)
+        .withColumn("treated", functions.col("arm") == experiment.treatment)
     )
 
 
-def _units(log: Log, of: Experiment, abandoned_after_hours: float) -> DataFrame:
+def _units(log: Frames, experiment: Experiment, abandoned_after_hours: float) -> DataFrame:
     from pyspark.sql import functions
     from pyspark.sql.functions import expr
 
-    queries = log.queries.where(functions.col("experiment") == of.name).groupBy("unit").agg(*sums())
+    queries = (
+        log.queries.where(functions.col("experiment") == experiment.name)
+        .groupBy("unit")
+        .agg(*sums())
+    )
     ends = log.applications.select("log", functions.col("ended").alias("app_ended"))
     broken_off = (
         log.queries.where("started IS NOT NULL AND ended IS NULL")
@@ -174,21 +179,21 @@ def _units(log: Log, of: Experiment, abandoned_after_hours: float) -> DataFrame:
         "app_ended IS NOT NULL OR last_told < current_timestamp() - "
         f"make_dt_interval(0, 0, 0, {abandoned_after_hours * 3600:f})"
     )
-    if of.unit_kind == "query_run":
+    if experiment.unit_kind == "query_run":
         job = f"concat({job}, '|', substring_index(unit, '|', -1))"
         # The application's end says nothing of a query that has ended, and without an end it broke
         # off: it had begun.
         failed = "coalesce(has_failed, true)"
-    elif of.unit_kind == "session":
+    elif experiment.unit_kind == "session":
         failed = "coalesce(has_failed, app_ended IS NULL)"
     else:
         # Who stops an application in the middle of a query ends it well.
         failed = "app_ended IS NULL OR coalesce(broke_off, false) OR coalesce(has_failed, false)"
         at = "app_ended, last_ended"
-    if of.unit_kind != "job_run":
+    if experiment.unit_kind != "job_run":
         is_over += " OR last_ended IS NOT NULL"
     return (
-        _drawn(log, of)
+        _drawn(log, experiment)
         .join(ends, "log", "left")
         .join(broken_off, "log", "left")
         .join(queries, "unit", "left")
@@ -209,16 +214,16 @@ def _units(log: Log, of: Experiment, abandoned_after_hours: float) -> DataFrame:
     )
 
 
-def _without(log: Log, experiment: str) -> Log:
+def _without(log: Frames, name: str) -> Frames:
     """The logs without what is of an experiment."""
     from pyspark.sql import functions
 
-    units = log.experiments.where(functions.col("experiment") == experiment)
+    units = log.experiments.where(functions.col("experiment") == name)
     queries = log.queries.join(units.select("log").distinct(), "log", "left_anti")
     return log.replace(queries=queries)
 
 
-def _past(log: Log, *, by_query: bool = False) -> DataFrame:
+def _past(log: Frames, *, by_query: bool = False) -> DataFrame:
     from pyspark.sql import functions
     from pyspark.sql.functions import expr
 

@@ -13,23 +13,14 @@ from aqepilot.errors import AqePilotError, Problem
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-    from aqepilot.eventlog.frames import Log
+    from aqepilot.eventlog.frames import Frames
 
 _MOST_NAMED = 10
 _MOST_DECISIONS = 10_000
 
 
-def explain(log: Log, execution_id: int, app_id: str | None = None) -> Explanation:
-    """Tells what Spark knew in one query, what was decided, and what came of it.
-
-    Args:
-        log: What `read_log` returned.
-        execution_id: The query, as in Spark's UI and in `Log.queries`.
-        app_id: Its application; null where only one of the log has such a query.
-
-    Raises:
-        AqePilotError: There is no such query, or several applications have one.
-    """
+def explain(log: Frames, execution_id: int, app_id: str | None = None) -> Explanation:
+    """Tells of one query of a log. See `Log.explain`."""
     query = _query(log, execution_id, app_id)
     rows = _of(log.decisions, query).orderBy("decision_id").limit(_MOST_DECISIONS).collect()
     decisions = [Decision(*(row[name] for name in COLUMNS)) for row in rows]
@@ -42,11 +33,11 @@ def explain(log: Log, execution_id: int, app_id: str | None = None) -> Explanati
     return Explanation("\n".join([told, *went(query, stages.first())]))
 
 
-def listed(log: Log, top: int = 20, app_id: str | None = None) -> list[Row]:
-    """Returns the queries of a log that one may want to have explained.
+def most_expensive(log: Frames, top: int = 20, app_id: str | None = None) -> list[Row]:
+    """Returns the queries of a log with most task time.
 
     Args:
-        log: What `read_log` returned.
+        log: The log.
         top: How many at most.
         app_id: Of this application; null for those of all.
 
@@ -99,7 +90,7 @@ def went(query: Any, worst: Any | None) -> Iterator[str]:
         )
 
 
-def _query(log: Log, execution_id: int, app_id: str | None) -> Any:
+def _query(log: Frames, execution_id: int, app_id: str | None) -> Any:
     from pyspark.sql import functions
 
     found = log.queries.where(functions.col("execution_id") == execution_id)

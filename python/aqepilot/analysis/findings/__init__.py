@@ -17,7 +17,7 @@ from aqepilot.eventlog.events import expr as _expr
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from aqepilot.eventlog.frames import Log
+    from aqepilot.eventlog.frames import Frames
 
 KINDS = {
     "hot_key": "a join whose keys are uneven",
@@ -112,7 +112,7 @@ class Found(NamedTuple):
     evidence: dict[str, Any]
 
 
-def found(log: Log) -> Iterator[Found]:
+def found(log: Frames) -> Iterator[Found]:
     """Yields what is worth a policy or a change, each kind's most expensive first."""
     named = log.queries.join(log.applications.select("log", "app_name"), "log", "left").selectExpr(
         *("log", "execution_id", "fingerprint", "left(description, 300) AS description"),

@@ -11,15 +11,13 @@ from aqepilot.analysis.replay import changes, left_out, python_functions
 from aqepilot.analysis.replay.conditions import failing
 from aqepilot.analysis.replay.facts import as_asked, has_long, may_be_read, named, with_facts
 from aqepilot.errors import AqePilotError, PolicyError, Problem
-from aqepilot.eventlog.frames import Log
+from aqepilot.eventlog.frames import Frames
 from aqepilot.function import is_python
 from aqepilot.policies import Policy, as_policies
 from aqepilot.session_policies import PolicyLike
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-__all__ = ["UNKNOWN", "Replay", "failing", "replay", "texts_in_force"]
 
 _ASK = (
     *("log", "app_id", "app_attempt_id", "execution_id", "fingerprint", "point", "subject"),
@@ -57,27 +55,22 @@ class Replay(NamedTuple):
     asked: DataFrame
     changes: DataFrame
 
+    def failing(self, condition: str) -> DataFrame:
+        """Returns the rows of `asked` that a condition forbids, of the answers to be relied on.
 
-def replay(log: Log, *policies: PolicyLike, against: Sequence[PolicyLike] = ()) -> Replay:
-    """Asks policies again with the facts of an event log, at the points that they have a text for.
+        Args:
+            condition: A boolean SQL expression over the columns of `asked` and the facts, e.g.
+                ``after = 'BROADCAST' AND side.size_in_bytes > aqepilot_bytes('500MB')``. At a point
+                that has not the facts that it names, nothing is forbidden.
 
-    SQL texts are evaluated as when a query is planned, by Spark's expressions, in tasks; executors
-    need no jar. Python functions are called there, so their modules have to be there. What took a
-    policy's time, and whether an answer was legal then, is not asked again.
+        Raises:
+            AqePilotError: No point has what it names, or it is no condition.
+        """
+        return failing(self.asked, condition)
 
-    Args:
-        log: What `read_log` returned, of a session in which the extension is live.
-        *policies: Policies, mappings with a policy file's keys, or paths of policy files, in the
-            order in which they are asked. Shadow or enforce makes no difference to `after`.
-        against: Policies to compare with; none means what the log says was put into plans.
 
-    Raises:
-        PolicyError: A policy is wrong, or its SQL does not fit its decision point.
-        NotLiveError: The extension is not live in the log's session; says why and what to do.
-
-    Returns:
-        DataFrames, which are lazy.
-    """
+def replay(log: Frames, *policies: PolicyLike, against: Sequence[PolicyLike] = ()) -> Replay:
+    """Asks policies again with the facts of a log. See `Log.replay`."""
     from pyspark.sql import functions
 
     spark = log.decisions.sparkSession
@@ -292,7 +285,7 @@ def _shown(kind: str) -> str:
     return f"left({text}, {_MAX_ANSWER})"
 
 
-def texts_in_force(log: Log) -> Iterator[Policy]:
+def texts_in_force(log: Frames) -> Iterator[Policy]:
     """Yields the policies that a log says were asked, in the order in which they were read.
 
     A policy that was read with other texts at one point is there once for each.

@@ -31,17 +31,7 @@ class Checked(NamedTuple):
 
 
 def failing(asked: DataFrame, condition: str) -> DataFrame:
-    """Returns what a condition forbids, of the answers that are to be relied on.
-
-    Args:
-        asked: `Replay.asked`.
-        condition: A boolean SQL expression over its columns and the facts, e.g. ``after =
-            'BROADCAST' AND side.size_in_bytes > aqepilot_bytes('500MB')``. At a point that has not
-            the facts that it names, nothing is forbidden.
-
-    Raises:
-        AqePilotError: No point has what it names, or it is no condition.
-    """
+    """Returns the rows of `Replay.asked` that a condition forbids. See `Replay.failing`."""
     return _met(asked, condition).where("_met AND unknown IS NULL").drop("_met")
 
 

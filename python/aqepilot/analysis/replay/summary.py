@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aqepilot.analysis.replay import UNKNOWN, replay
+from aqepilot.analysis.log import Log
+from aqepilot.analysis.replay import UNKNOWN
 from aqepilot.analysis.replay.conditions import Checked, checked
-from aqepilot.eventlog.frames import Log
 
 _MOST = 50
 HEAD = (
@@ -26,7 +26,7 @@ def replayed(
         PolicyError: A policy is wrong.
         AqePilotError: A condition is wrong.
     """
-    found = replay(log, *policies, against=against)
+    found = log.replay(*policies, against=against)
     asked = found.asked.cache()
     checks = [(condition, checked(asked, condition)) for condition in conditions]
     total, changed, *unknown = asked.selectExpr(

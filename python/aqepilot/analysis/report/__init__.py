@@ -1,25 +1,20 @@
-"""A page of event logs that a person would rather look at than read."""
+"""One HTML page of event logs: what ran, where time went, and what was decided."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from aqepilot.analysis.prices import Prices
 from aqepilot.errors import AqePilotError, Problem
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["Prices", "Reported", "check", "report"]
+from aqepilot.eventlog.frames import Frames
 
 
-class Reported(NamedTuple):
-    """What a report is made of.
+class Report(NamedTuple):
+    """How much a page was made of.
 
     Attributes:
         applications: Logs that were read.
@@ -37,39 +32,18 @@ class Reported(NamedTuple):
 
 
 def report(
-    spark: SparkSession,
-    path: str | Path | Iterable[str | Path],
-    output: str | Path,
-    *,
-    prices: Prices | None = None,
-    top: int = 200,
-) -> Reported:
-    """Writes one HTML page of event logs: what ran, where time went, and what was decided.
-
-    All figures are aggregated by Spark; what comes to the driver is bounded, whatever the logs'
-    size. The page needs no network and no script. A page that is there is replaced.
-
-    Args:
-        spark: Any session.
-        path: Logs, or tables that `collect` wrote, as for `read_log`.
-        output: The page, a file of this machine.
-        prices: What cores and memory cost; null shows no money.
-        top: So many fingerprints are shown, those with most task time; 1 or more.
-
-    Raises:
-        AqePilotError: There is no log, there is no jinja2, or the page cannot be written.
-    """
+    log: Frames, path: str | Path, *, prices: Prices | None = None, top: int = 200
+) -> Report:
+    """Writes a page of a log. See `Log.report`."""
     from aqepilot.analysis.report import data, page
-    from aqepilot.eventlog import read_log
 
-    check(output)
-    given = [path] if isinstance(path, (str, Path)) else list(path)
-    found = data.gather(spark, read_log(spark, given), top)
+    check(path)
+    figures = data.gather(log.applications.sparkSession, log, top)
     made = f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
-    text = page.render(found, prices, ", ".join(map(str, given)), made)
-    _write(text, Path(output))
-    heading = found.heading
-    return Reported(
+    text = page.render(figures, prices, ", ".join(log.paths), made)
+    _write(text, Path(path))
+    heading = figures.heading
+    return Report(
         heading.applications,
         heading.queries,
         heading.unreadable_lines,
@@ -78,11 +52,11 @@ def report(
     )
 
 
-def check(output: str | Path) -> None:
-    """Tells before a long run that its page cannot be made.
+def check(path: str | Path) -> None:
+    """Refuses a page that cannot be made, before a long run.
 
     Args:
-        output: Where it is to be.
+        path: The page.
 
     Raises:
         AqePilotError: It is a folder, or its folder is not there or may not be written; or there
@@ -91,7 +65,7 @@ def check(output: str | Path) -> None:
     from aqepilot.analysis.report import page
 
     page.environment()
-    path = Path(output)
+    path = Path(path)
     folder = path.absolute().parent
     why = None
     if path.is_dir():

@@ -17,7 +17,7 @@ from aqepilot.analysis.report.values import (
     Joins,
     Run,
 )
-from aqepilot.eventlog.frames import Log
+from aqepilot.eventlog.frames import Frames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,12 +39,12 @@ _MOST_UNITS = 62
 _SUMS = ("task_ms", "slot_ms")
 
 
-def gather(spark: SparkSession, log: Log, top: int) -> Data:
+def gather(spark: SparkSession, log: Frames, top: int) -> Data:
     """Aggregates logs for a report.
 
     Args:
         spark: The session of the DataFrames.
-        log: What `read_log` gave.
+        log: The log.
         top: So many fingerprints are shown, those with most task time.
     """
     # Each action would read the logs again.
@@ -194,7 +194,7 @@ def _joins(queries: DataFrame, decisions: DataFrame) -> Joins:
     return Joins(unit, _UNITS_MS[unit], counts, outcomes.join_changes(decisions))
 
 
-def _costs(log: Log) -> Costs:
+def _costs(log: Frames) -> Costs:
     found = costs.costs(log).fingerprints
     rows = found.limit(_COSTS).select(*Cost._fields).collect()
     sums = [f"coalesce(sum({name}), 0)" for name in Cost._fields[3:]]

@@ -9,16 +9,16 @@ from aqepilot.analysis.report.values import Effect, Tried, TwoShares
 from aqepilot.errors import AqePilotError
 
 if TYPE_CHECKING:
-    from aqepilot.eventlog.frames import Log
+    from aqepilot.eventlog.frames import Frames
 
 _MOST = 10
 
 
-def of(log: Log) -> tuple[Tried, ...]:
+def of(log: Frames) -> tuple[Tried, ...]:
     """Analyses the newest ten experiments of the logs, each with its second arm.
 
     Args:
-        log: What `read_log` gave.
+        log: The log.
     """
     newest = (
         log.experiments.where("experiment IS NOT NULL")
@@ -35,21 +35,23 @@ def of(log: Log) -> tuple[Tried, ...]:
             "experiments need numpy and scipy in this Python: pip install 'aqepilot[experiment]'."
         )
         return tuple(Tried(row["experiment"], problem=problem) for row in newest)
-    from aqepilot.analysis.experiment import history
+    from aqepilot.analysis.experiment.history import cached
 
-    with history.kept(log) as once:
+    with cached(log) as once:
         return tuple(_tried(once, row["experiment"]) for row in newest)
 
 
-def _tried(log: Log, name: str) -> Tried:
-    from aqepilot.analysis.experiment import analysis, history, verdicts
+def _tried(log: Frames, name: str) -> Tried:
+    from aqepilot.analysis.experiment import verdicts
+    from aqepilot.analysis.experiment.job_runs import JobRuns
     from aqepilot.analysis.intervals import interval
 
+    runs = JobRuns(log, name)
     try:
-        experiment, runs = history.runs_in(log, name)
+        experiment = runs.experiment
     except AqePilotError as error:
         return Tried(name, problem="; ".join(problem.message for problem in error.problems))
-    found = analysis.analyse(runs, experiment.metric)
+    found = runs.analyse()
     return Tried(
         name,
         found.verdict,

@@ -187,7 +187,7 @@ class UnevenStage(NamedTuple):
 class Cost(NamedTuple):
     """What the stages of one query cost beside their work, in all its runs, milliseconds of slots.
 
-    The figures are those of `aqepilot.analysis.costs`; null where an older aqepilot collected them.
+    The figures are those of `Log.costs`; null where an older aqepilot collected them.
     """
 
     key: str

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from aqepilot.eventlog.collect.destinations import Destination
-    from aqepilot.eventlog.frames import Log
+    from aqepilot.eventlog.frames import Frames
 
 _FILE = re.compile(r"(.*)/applications/batch=[^/]+/[^/]+\.parquet")
 _TIME_OF = {
@@ -86,7 +86,7 @@ def collect(
     """
     from pyspark.sql import functions
 
-    from aqepilot.eventlog.frames import applications, of_files
+    from aqepilot.eventlog.frames import applications, read_files
 
     destination = destinations.of(spark, to, table_format)
     given = [path] if isinstance(path, (str, Path)) else list(path)
@@ -114,9 +114,9 @@ def collect(
         return Collected(0, there, len(running), 0, 0)
     batch = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}"
     # Each table is joined with it, and would read the logs for it once more.
-    told = applications.told(spark, wanted).persist()
+    heads = applications.heads(spark, wanted).persist()
     try:
-        log = of_files(spark, wanted, told)
+        log = read_files(spark, wanted, heads)
         for name, of_time in _TIME_OF.items():
             date = functions.expr(f"to_date({of_time})").alias("date")
             destination.add(name, getattr(log, name).select("*", date), batch)
@@ -125,7 +125,7 @@ def collect(
         counted = log.applications.join(functions.broadcast(listed), "log")
         destination.add("applications", counted, batch)
     finally:
-        told.unpersist()
+        heads.unpersist()
     lines, unreadable, nothing = (
         _applications(destination)
         .where(functions.col("batch") == batch)
@@ -147,14 +147,14 @@ def parted(listed: Iterable[LogFile]) -> tuple[list[str], list[LogFile]]:
     return folders, [file for file in found if not file.path.startswith(beneath)]
 
 
-def together(read: Sequence[Log]) -> Log:
+def together(read: Sequence[Frames]) -> Frames:
     """Puts logs and tables together; an application that is in several of them counts once.
 
     It counts where most lines of it were read.
     """
     from pyspark.sql import functions
 
-    from aqepilot.eventlog.frames import Log
+    from aqepilot.eventlog.frames import Frames
 
     def union(name: str) -> DataFrame:
         frames: Iterator[DataFrame] = (
@@ -173,7 +173,7 @@ def together(read: Sequence[Log]) -> Log:
         return found if tables_only else found.drop("date")
 
     frames = {name: partial(frame, name) for name in _TIME_OF}
-    return Log(applications=counted.drop("_source"), **frames)
+    return Frames(applications=counted.drop("_source"), **frames)
 
 
 def _newest(applications: DataFrame, order: str) -> DataFrame:
@@ -188,7 +188,7 @@ def _newest(applications: DataFrame, order: str) -> DataFrame:
     return found
 
 
-def read(spark: SparkSession, to: str) -> Log:
+def read(spark: SparkSession, to: str) -> Frames:
     """Reads tables; each DataFrame but `applications` has a column `date` more, to select by.
 
     Args:
@@ -200,7 +200,7 @@ def read(spark: SparkSession, to: str) -> Log:
     """
     from pyspark.sql import functions
 
-    from aqepilot.eventlog.frames import Log
+    from aqepilot.eventlog.frames import Frames
 
     destination = destinations.of(spark, to)
     # The same application may have been read twice: from a log that grew, or by two runs at once.
@@ -215,7 +215,7 @@ def read(spark: SparkSession, to: str) -> Log:
         return rows.join(seen, ["log", "batch"], "left_semi").drop("batch")
 
     frames = {name: partial(table, name) for name in _TIME_OF}
-    return Log(applications=counted.drop("bytes", "batch"), **frames)
+    return Frames(applications=counted.drop("bytes", "batch"), **frames)
 
 
 def _applications(destination: Destination) -> DataFrame:

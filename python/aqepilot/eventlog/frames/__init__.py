@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from aqepilot.eventlog.files import LogFile
+from aqepilot.eventlog.frames import columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from typing_extensions import Self
 
 
-class Log:
-    """What event logs hold. Docs: `docs/reference/log.md` has each column.
+class Frames:
+    """The DataFrames of event logs; `columns.FRAMES` has the columns of each.
 
-    A DataFrame is made when it is asked for first.
+    A DataFrame is made when it is asked for first. It is lazy: each action reads the logs.
 
     Args:
-        frames: The DataFrames by their names, or what makes them.
+        paths: Where the logs are, as the caller named them.
+        frames: The DataFrames by their names, or functions that make them.
     """
 
-    def __init__(self, **frames: DataFrame | Callable[[], DataFrame]) -> None:
+    VERSION: ClassVar[int] = columns.VERSION
+
+    def __init__(
+        self, paths: Sequence[str] = (), /, **frames: DataFrame | Callable[[], DataFrame]
+    ) -> None:
+        self.paths = tuple(paths)
         self._frames = frames
 
     def _frame(self, name: str) -> DataFrame:
@@ -30,10 +38,10 @@ class Log:
             frame = self._frames[name] = frame()
         return frame
 
-    def replace(self, **frames: DataFrame) -> Log:
-        """Returns a log with these DataFrames in place of its own."""
+    def replace(self, **frames: DataFrame) -> Self:
+        """Returns a copy with these DataFrames in place of its own."""
         own = {name: partial(self._frame, name) for name in self._frames}
-        return Log(**(own | frames))
+        return type(self)(self.paths, **(own | frames))
 
     @property
     def applications(self) -> DataFrame:
@@ -70,34 +78,43 @@ class Log:
         return self._frame("experiments")
 
 
-def of_files(spark: SparkSession, found: Sequence[LogFile], told: DataFrame | None = None) -> Log:
+def read_files(
+    spark: SparkSession, files: Sequence[LogFile], heads: DataFrame | None = None
+) -> Frames:
     """Reads the logs that are made up of these files.
 
     Args:
         spark: The session.
-        found: The files.
-        told: What `applications.told` gives of them, where that is at hand.
+        files: The files.
+        heads: The result of `applications.heads` for them, where it is at hand.
 
     Raises:
         AqePilotError: This Python cannot read one of them; says what to do.
     """
-    from aqepilot.eventlog import files
-    from aqepilot.eventlog.frames import applications, decisions, queries, stages
+    from aqepilot.eventlog.files import refuse_unreadable
+    from aqepilot.eventlog.frames import (
+        applications,
+        decisions,
+        experiments,
+        policies,
+        queries,
+        stages,
+    )
 
-    files.refuse_unreadable(found)
+    refuse_unreadable(files)
 
     @cache
-    def of_applications() -> DataFrame:
-        return applications.told(spark, found) if told is None else told
+    def heads_once() -> DataFrame:
+        return applications.heads(spark, files) if heads is None else heads
 
-    def of(make: Callable[[SparkSession, Sequence[LogFile], DataFrame], DataFrame]) -> DataFrame:
-        return make(spark, found, of_applications())
+    def frame(make: Callable[[SparkSession, Sequence[LogFile], DataFrame], DataFrame]) -> DataFrame:
+        return make(spark, files, heads_once())
 
-    return Log(
-        applications=lambda: applications.applications(spark, found),
-        decisions=partial(of, decisions.decisions),
-        queries=partial(of, queries.queries),
-        stages=partial(of, stages.stages),
-        policies=partial(of, decisions.policies),
-        experiments=partial(of, decisions.experiments),
+    return Frames(
+        applications=lambda: applications.applications(spark, files),
+        decisions=partial(frame, decisions.decisions),
+        queries=partial(frame, queries.queries),
+        stages=partial(frame, stages.stages),
+        policies=partial(frame, policies.policies),
+        experiments=partial(frame, experiments.experiments),
     )

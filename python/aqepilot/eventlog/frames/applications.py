@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from aqepilot.eventlog import events, files
-from aqepilot.eventlog.files import LogFile
+from aqepilot.eventlog import events, lines
+from aqepilot.eventlog.files import LogFile, log_column, uri_column
 from aqepilot.eventlog.frames import columns
 
 if TYPE_CHECKING:
@@ -39,31 +39,35 @@ _HEADS = {
 _MARK_BYTES = 3
 
 
-def applications(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
+def applications(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
     """One row per log, with how much of it could be read."""
-    return events.shaped(_of_logs(_with_problems(_counted(spark, of), of)), columns.APPLICATIONS)
+    return events.shaped(
+        _of_logs(_with_problems(_counted(spark, files), files)), columns.APPLICATIONS
+    )
 
 
-def told(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
-    """`log`, `app_id`, `app_attempt_id` and `executors`, of the few lines that tell them."""
+def heads(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
+    """`log`, `app_id`, `app_attempt_id` and `executors`, from the few lines that have them."""
     names = (_STARTED, *_EXECUTOR, _PROFILE)
-    counted = _counted(spark, of, [f'{events.BEGIN}{name}"' for name in names])
-    found = counted.withColumn("log", files.log_column(events.expr("file")))
+    counted = _counted(spark, files, [f'{events.BEGIN}{name}"' for name in names])
+    found = counted.withColumn("log", log_column(events.expr("file")))
     return _of_logs(found).select("log", "app_id", "app_attempt_id", "executors")
 
 
-def _counted(spark: SparkSession, of: Sequence[LogFile], prefixes: Sequence[str] = ()) -> DataFrame:
+def _counted(
+    spark: SparkSession, files: Sequence[LogFile], prefixes: Sequence[str] = ()
+) -> DataFrame:
     """What lines say of applications and executors, and how many lines say the same.
 
     Args:
         spark: The session.
-        of: Files of event logs.
-        prefixes: As for `files.lines`.
+        files: Files of event logs.
+        prefixes: As for `lines.read`.
     """
     from pyspark.sql import functions
 
-    lines = (
-        files.lines(spark, of, prefixes)
+    parsed = (
+        lines.read(spark, files, prefixes)
         .select(
             "file",
             "problem",
@@ -87,14 +91,14 @@ def _counted(spark: SparkSession, of: Sequence[LogFile], prefixes: Sequence[str]
     }
     # Nearly all lines have none of these: they are counted without being sorted.
     counted = events.aggregated(
-        lines.groupBy("file", *events.named(_HEADS | executor)),
+        parsed.groupBy("file", *events.named(_HEADS | executor)),
         {
             "lines": "count_if(problem IS NULL)",
             "unreadable_lines": f"count_if(problem IS NULL AND ({unreadable}))",
             "read_bytes": "sum(bytes)",
         },
     )
-    return counted.withColumn("file", files.uri_column(events.expr("file")))
+    return counted.withColumn("file", uri_column(events.expr("file")))
 
 
 def _of_logs(counted: DataFrame) -> DataFrame:
@@ -136,17 +140,17 @@ _EXECUTORS = """
 """
 
 
-def _with_problems(counted: DataFrame, of: Sequence[LogFile]) -> DataFrame:
+def _with_problems(counted: DataFrame, files: Sequence[LogFile]) -> DataFrame:
     """Says of which files something is missing, which Spark leaves out without a word.
 
     Args:
         counted: Rows of one `file` each, with `problem`, `lines` and `read_bytes`.
-        of: All files.
+        files: All files.
     """
     from pyspark.sql import functions
 
     listed = counted.sparkSession.createDataFrame(
-        [(f.uri, f.bytes, f.is_packed) for f in of],
+        [(f.uri, f.bytes, f.is_packed) for f in files],
         "file string, listed_bytes bigint, is_packed boolean",
     )
     per_file = {
@@ -168,7 +172,7 @@ def _with_problems(counted: DataFrame, of: Sequence[LogFile]) -> DataFrame:
     )
     return found.withColumns(
         {
-            "log": files.log_column(functions.col("file")),
+            "log": log_column(functions.col("file")),
             "problem": functions.expr(problem),
             "lines": functions.expr("coalesce(lines, 0L)"),
             "unreadable_lines": functions.expr("coalesce(unreadable_lines, 0L)"),
@@ -176,9 +180,9 @@ def _with_problems(counted: DataFrame, of: Sequence[LogFile]) -> DataFrame:
     )
 
 
-def with_application(frame: DataFrame, told: DataFrame, *more: str) -> DataFrame:
-    """Adds what is `told` of its application to each row of a frame with a column `log`."""
+def with_application(frame: DataFrame, heads: DataFrame, *more: str) -> DataFrame:
+    """Adds its application, of `heads`, to each row of a frame with a column `log`."""
     from pyspark.sql import functions
 
-    known = told.select("log", "app_id", "app_attempt_id", *more)
+    known = heads.select("log", "app_id", "app_attempt_id", *more)
     return frame.join(functions.broadcast(known), "log", "left")

@@ -1,9 +1,8 @@
-"""Decisions, policies and experiments as aqepilot wrote them into Spark's event logs."""
+"""Decisions as aqepilot wrote them into Spark's event logs."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from aqepilot.eventlog import events
@@ -24,22 +23,13 @@ _DECISION = {
     "askedMicros": "double", "subject": "string", "commonFactsId": "string",
     "commonFacts": "string",
 }  # fmt: skip
+_CLAIMED = ("claimed_by", "claimed_fingerprint")
 _CLOSED = (
     "`executionId` bigint, `fingerprint` string, `claimed` array<bigint>, "
     "`fates` array<struct<decisionId: bigint, fate: string, finalStrategy: string>>"
 )
-_POLICY = {
-    "time": "bigint", "sessionId": "string", "policy": "string", "point": "string",
-    "revision": "string", "text": "string", "when": "string", "mode": "string",
-    "source": "string", "error": "string",
-}  # fmt: skip
-_EXPERIMENT = {
-    "time": "bigint", "experiment": "string", "unitKind": "string", "unit": "string",
-    "arm": "string", "arms": "string", "metric": "string", "what": "string", "detail": "string",
-    "executionId": "bigint", "job": "string", "run": "string", "attempt": "int",
-}  # fmt: skip
 # What a closing event says of each decision: its fate, and that it is this query's after all.
-_SAID = """inline(concat(
+_CLOSING = """inline(concat(
     transform(coalesce(fates, array()), f -> struct(f.decisionId AS decision_id, f.fate AS fate,
       f.finalStrategy AS final_strategy, cast(null AS bigint) AS claimed_by,
       cast(null AS string) AS claimed_fingerprint)),
@@ -48,25 +38,27 @@ _SAID = """inline(concat(
       executionId AS claimed_by, fingerprint AS claimed_fingerprint))))"""
 
 
-def decisions(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> DataFrame:
+def decisions(spark: SparkSession, files: Sequence[LogFile], heads: DataFrame) -> DataFrame:
     """One row per decision, with its facts and what the query's closing event says of it."""
     from pyspark.sql import functions
 
-    made = _named(events.read(spark, of, {f"{OURS}Decision": _schema(_DECISION)}), _DECISION)
+    made = events.renamed(
+        events.read(spark, files, {f"{OURS}Decision": events.schema(_DECISION)}), _DECISION
+    )
     made = _with_whole_facts(made).withColumn("asked_us", functions.col("asked_micros"))
-    said = (
-        events.read(spark, of, {f"{OURS}QueryClosed": _CLOSED})
-        .select("log", functions.expr(_SAID))
+    closing = (
+        events.read(spark, files, {f"{OURS}QueryClosed": _CLOSED})
+        .select("log", functions.expr(_CLOSING))
         .groupBy("log", "decision_id")
         .agg(*(functions.max(n).alias(n) for n in ("fate", "final_strategy", *_CLAIMED)))
     )
-    joined = made.join(said, ["log", "decision_id"], "left").withColumns(
+    joined = made.join(closing, ["log", "decision_id"], "left").withColumns(
         {
             "execution_id": functions.coalesce("execution_id", _CLAIMED[0]),
             "fingerprint": functions.coalesce("fingerprint", _CLAIMED[1]),
         }
     )
-    return events.shaped(with_application(joined, told), columns.DECISIONS)
+    return events.shaped(with_application(joined, heads), columns.DECISIONS)
 
 
 def _with_whole_facts(made: DataFrame) -> DataFrame:
@@ -78,7 +70,7 @@ def _with_whole_facts(made: DataFrame) -> DataFrame:
     """
     from pyspark.sql import functions
 
-    def of_equal(by: str, value: str) -> Column:
+    def first_of_equal(by: str, value: str) -> Column:
         # Rows with an equal value are the frame: both ways need rows of a query in one place only.
         return functions.expr(
             f"first({value}, true) OVER (PARTITION BY log, execution_id ORDER BY {by} "
@@ -89,37 +81,9 @@ def _with_whole_facts(made: DataFrame) -> DataFrame:
     whole = "concat(left(_common, length(_common) - 1), ',', substr(_own.facts, 2))"
     facts = f"CASE WHEN _own.common_facts_id IS NULL THEN _own.facts ELSE {whole} END"
     return (
-        made.withColumn("_own", functions.coalesce(functions.expr(own), of_equal("facts_id", own)))
-        .withColumn("_common", of_equal("_own.common_facts_id", "common_facts"))
+        made.withColumn(
+            "_own", functions.coalesce(functions.expr(own), first_of_equal("facts_id", own))
+        )
+        .withColumn("_common", first_of_equal("_own.common_facts_id", "common_facts"))
         .withColumn("facts", functions.expr(facts))
     )
-
-
-def policies(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> DataFrame:
-    """One row per text of a policy that was read, at one point of one session."""
-    read = events.read(spark, of, {f"{OURS}PolicyLoaded": _schema(_POLICY)})
-    loaded = with_application(_named(read, _POLICY), told)
-    return events.shaped(loaded, columns.POLICIES)
-
-
-def experiments(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> DataFrame:
-    """One row for each time that a unit got its arm, was exposed, or was stopped."""
-    read = events.read(spark, of, {f"{OURS}Experiment": _schema(_EXPERIMENT)})
-    told = with_application(_named(read, _EXPERIMENT), told)
-    return events.shaped(told, columns.EXPERIMENTS)
-
-
-_CLAIMED = ("claimed_by", "claimed_fingerprint")
-
-
-def _schema(fields: Mapping[str, str]) -> str:
-    return ", ".join(f"`{name}` {kind}" for name, kind in fields.items())
-
-
-def _named(frame: DataFrame, fields: Iterable[str]) -> DataFrame:
-    """Names columns as all tables of ours do, and makes times of milliseconds."""
-    from pyspark.sql import functions
-
-    snake = {name: re.sub("[A-Z]", lambda m: f"_{m[0].lower()}", name) for name in fields}
-    time = functions.timestamp_millis("time")
-    return frame.withColumn("time", time).withColumnsRenamed(snake)

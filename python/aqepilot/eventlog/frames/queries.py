@@ -40,12 +40,12 @@ _JOINS = f"""
 """
 
 
-def queries(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> DataFrame:
+def queries(spark: SparkSession, files: Sequence[LogFile], heads: DataFrame) -> DataFrame:
     """One row per query that the log has the start or the end of."""
     from pyspark.sql import functions
 
     figures = events.aggregated(
-        events.read(spark, of, _QUERY)
+        events.read(spark, files, _QUERY)
         .withColumn("joins", events.expr(f"CASE WHEN sparkPlanInfo IS NOT NULL THEN {_JOINS} END"))
         .withColumn(
             "join_nodes",
@@ -79,7 +79,9 @@ def queries(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> Data
     ).where("start_ms IS NOT NULL OR end_ms IS NOT NULL")
     sums = {name: f"sum({name})" for name in stages.ADDED}
     of_stages = events.aggregated(
-        stages.figures(spark, of).where("execution_id IS NOT NULL").groupBy("log", "execution_id"),
+        stages.figures(spark, files)
+        .where("execution_id IS NOT NULL")
+        .groupBy("log", "execution_id"),
         {
             **sums,
             "stages": "count(*)",
@@ -89,7 +91,7 @@ def queries(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> Data
             "max_task_ms / greatest(median_task_ms, 1) END)",
         },
     )
-    joined = with_application(figures, told, "executors").join(
+    joined = with_application(figures, heads, "executors").join(
         of_stages, ["log", "execution_id"], "left"
     )
     nothing: dict[str, bool | float | int | str] = dict.fromkeys(

@@ -69,14 +69,14 @@ _WROTE = "m.`Output Metrics`.`Bytes Written` > 0"
 ADDED = ("tasks", "failed_tasks", "killed_tasks", "slot_ms", *_SUMS)
 
 
-def stages(spark: SparkSession, of: Sequence[LogFile], told: DataFrame) -> DataFrame:
+def stages(spark: SparkSession, files: Sequence[LogFile], heads: DataFrame) -> DataFrame:
     """One row per attempt of a stage."""
-    return events.shaped(with_application(figures(spark, of), told), columns.STAGES)
+    return events.shaped(with_application(figures(spark, files), heads), columns.STAGES)
 
 
-def figures(spark: SparkSession, of: Sequence[LogFile]) -> DataFrame:
+def figures(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
     """The same, without what is known of the application."""
-    read = events.read(spark, of, _STAGE).withColumnsRenamed(
+    read = events.read(spark, files, _STAGE).withColumnsRenamed(
         {"Task Metrics": "m", "Task Info": "t", "Stage Info": "s"}
     )
     reason = "`Task End Reason`.Reason"
