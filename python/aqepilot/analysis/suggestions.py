@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aqepilot import texts
 from aqepilot.analysis import findings
-from aqepilot.analysis.findings import Found, evidence
-from aqepilot.analysis.findings.policies import policy
+from aqepilot.analysis.findings.finding import Finding, SuggestedPolicy
 from aqepilot.errors import NotLiveError
 from aqepilot.policies import Policy
 
@@ -54,67 +53,69 @@ class Suggestion(NamedTuple):
 def suggest(log: Frames, top: int = 10) -> list[Suggestion]:
     """Names what the queries of a log would gain most from. See `Log.suggest`."""
     (whole,) = log.queries.selectExpr("coalesce(sum(slot_ms), 0)").first() or (0,)
-    found = [one for one in findings.found(log) if one.stake_ms > _LEAST_SHARE * whole]
+    worth = [one for one in findings.find(log) if one.runs.stake_ms > _LEAST_SHARE * whole]
     kinds = list(findings.KINDS)
-    found.sort(key=lambda one: (-one.stake_ms, kinds.index(one.kind), one.key))
-    return list(islice(_suggestions(log, found), top))
+    worth.sort(key=lambda one: (-one.runs.stake_ms, kinds.index(one.kind), one.runs.key))
+    return list(islice(_suggestions(log, worth), top))
 
 
-def _suggestions(log: Frames, found: Iterable[Found]) -> Iterator[Suggestion]:
+def _suggestions(log: Frames, worth: Iterable[Finding]) -> Iterator[Suggestion]:
     """Leaves out findings whose policy would change nothing, by the facts that the log has."""
-    for one in found:
-        point, text = policy(one) or (None, None)
-        change = evidence.change(one)
+    for finding in worth:
+        runs = finding.runs
+        policy, change = finding.policy(), finding.change()
         asked = changed = None
-        if point and text:
-            asked, changed = _replayed(log, one, point, text)
-        if change or (text and (changed or not asked)):
+        if policy:
+            asked, changed = _replayed(log, runs.fingerprint, policy)
+        if change or (policy and (changed or not asked)):
+            point, text = policy or (None, None)
             yield Suggestion(
-                *(one.kind, one.fingerprint, one.description, one.queries, one.stake_ms),
-                evidence.evidence(one),
-                point,
-                text,
-                asked,
-                changed,
-                change,
+                *(finding.kind, runs.fingerprint, runs.description, runs.number, runs.stake_ms),
+                evidence=finding.sentence(),
+                point=point,
+                policy=text,
+                asked=asked,
+                changed=changed,
+                change=change,
             )
 
 
 def _replayed(
-    log: Frames, found: Found, point: str, text: str
+    log: Frames, fingerprint: str | None, policy: SuggestedPolicy
 ) -> tuple[int, int] | tuple[None, None]:
     """How often the policy is asked with the log's facts, and how often that changes something."""
     from pyspark.sql import functions
 
     from aqepilot.analysis.replay import replay
 
-    if found.fingerprint is None:
+    if fingerprint is None:
         return None, None
     own = log.decisions.where(
-        (functions.col("fingerprint") == found.fingerprint) & (functions.col("point") == point)
+        (functions.col("fingerprint") == fingerprint) & (functions.col("point") == policy.point)
     )
     try:
-        asked = replay(log.replace(decisions=own), Policy.from_toml(text)).asked
+        asked = replay(log.replace(decisions=own), Policy.from_toml(policy.text)).asked
     except NotLiveError:
         return None, None
     counts = asked.where("facts IS NOT NULL").selectExpr("count(*)", "count_if(changed)").collect()
     return tuple(counts[0]) if counts[0][0] else (None, None)
 
 
-def sentences(of: Suggestion) -> Iterable[str]:
+def sentences(suggestion: Suggestion) -> Iterable[str]:
     """Yields a suggestion as sentences, without its policy."""
-    yield of.evidence
-    runs = texts.plural(of.queries, "run")
-    yield f"At stake: {texts.duration(of.stake_ms)} of cores' time in {runs}, at the most."
-    if of.policy is None:
-        yield f"No policy helps that. {of.change}"
-    elif of.asked is None:
+    yield suggestion.evidence
+    runs = texts.plural(suggestion.queries, "run")
+    stake = texts.duration(suggestion.stake_ms)
+    yield f"At stake: {stake} of cores' time in {runs}, at the most."
+    if suggestion.policy is None:
+        yield f"No policy helps that. {suggestion.change}"
+    elif suggestion.asked is None:
         yield (
-            f"The log has no facts of {of.point} for it: run the policy in shadow, as it is here, "
-            "and replay it then."
+            f"The log has no facts of {suggestion.point} for it: run the policy in shadow, as it "
+            "is here, and replay it then."
         )
     else:
         yield (
-            f"Replayed over the log's facts, it would have answered otherwise {of.changed} of "
-            f"{of.asked} times."
+            f"Replayed over the log's facts, it would have answered otherwise {suggestion.changed} "
+            f"of {suggestion.asked} times."
         )

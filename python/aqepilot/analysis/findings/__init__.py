@@ -6,36 +6,38 @@ is merely large.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from aqepilot.analysis.costs import KEY
-from aqepilot.analysis.findings import jobs, joins
-from aqepilot.analysis.findings import stages as of_stages
-from aqepilot.eventlog.events import expr as _expr
+from aqepilot.analysis.findings.broadcasts import FailedBroadcast, RangeJoin, WrongBroadcast
+from aqepilot.analysis.findings.finding import Finding, Runs, Sources
+from aqepilot.analysis.findings.jobs import Coalesce, NoKeys, NotIn, OneGroup
+from aqepilot.analysis.findings.joins import Flipping, HotKey
+from aqepilot.analysis.findings.sizes import SmallFiles, TinyBlocks, TinyTasks
+from aqepilot.analysis.findings.tasks import Expanding, Spilling
+from aqepilot.eventlog.events import expr
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from aqepilot.eventlog.frames import Frames
 
-KINDS = {
-    "hot_key": "a join whose keys are uneven",
-    "tiny_tasks": "thousands of tiny tasks",
-    "spilling": "sorts that spill",
-    "tiny_blocks": "shuffles of thousands of tiny blocks",
-    "expanding": "few bytes that are much work",
-    "wrong_broadcast": "a broadcast larger than estimated",
-    "small_files": "a write of many small files",
-    "failed_broadcast": "a broadcast that ended the query",
-    "range_join": "a broadcast beside a range",
-    "flipping": "a join whose strategy flips",
-    "coalesce": "all work before a coalesce in few tasks",
-    "one_group": "a window or group that has most rows",
-    "not_in": "a NOT IN that compares all pairs of rows",
-    "no_keys": "a join without keys that compares all pairs of rows",
-}
-_OFTEN = ("expanding", "range_join", "coalesce", "one_group", "not_in", "no_keys")
+FINDINGS: tuple[type[Finding], ...] = (
+    HotKey,
+    TinyTasks,
+    Spilling,
+    TinyBlocks,
+    Expanding,
+    WrongBroadcast,
+    SmallFiles,
+    FailedBroadcast,
+    RangeJoin,
+    Flipping,
+    Coalesce,
+    OneGroup,
+    NotIn,
+    NoKeys,
+)
+KINDS = {finding.kind: finding.title for finding in FINDINGS}
 _MOST = 50
 _QUERY = ["log", "execution_id"]
 _SIDE = (
@@ -64,55 +66,7 @@ _FACTS = (
 _CORES = "CAST(round(executor_core_ms / nullif(wall_ms, 0)) AS int)"
 
 
-_LONG = f"max_task_ms >= {of_stages.SLOW_MS}"
-# What some stage has of a log with such a finding, and where it needs facts, their point.
-_NEEDED = {
-    "hot_key": f"shuffle_read_bytes > 0 AND {_LONG}",
-    "tiny_tasks": "tiny_tasks > 0",
-    "spilling": "disk_spill_bytes > 0",
-    "tiny_blocks": "shuffle_write_bytes > 0 AND tiny_tasks = tasks",
-    "small_files": "writing_tasks > 0",
-    "expanding": f"shuffle_read_bytes > 0 AND {_LONG}",
-    "range_join": _LONG,
-    "coalesce": f"{_LONG} AND {jobs.COALESCES}",
-    "one_group": f"{_LONG} AND {jobs.GROUPS}",
-    "not_in": f"{_LONG} AND {jobs.NOT_IN}",
-    "no_keys": f"{_LONG} AND {jobs.NO_KEYS}",
-}
-_POINTS = {
-    "tiny_blocks": "partition_coalescing",
-    "small_files": "write_distribution",
-    "wrong_broadcast": "dynamic_join_selection",
-    "failed_broadcast": "join_selection",
-    "range_join": "join_selection",
-}
-
-
-class Found(NamedTuple):
-    """What was found of one fingerprint, or of what stands for it.
-
-    Attributes:
-        kind: A key of `KINDS`.
-        key: As in `costs`.
-        fingerprint: Null of queries without a decision.
-        description: Of one of the queries; null when there is none.
-        app_name: Of one of the applications.
-        queries: How many it is about.
-        stake_ms: The slot time that it is about, milliseconds: the most that could be had.
-        evidence: The figures, by what they are called in the finding's sentence.
-    """
-
-    kind: str
-    key: str
-    fingerprint: str | None
-    description: str | None
-    app_name: str | None
-    queries: int
-    stake_ms: int
-    evidence: dict[str, Any]
-
-
-def found(log: Frames) -> Iterator[Found]:
+def find(log: Frames) -> Iterator[Finding]:
     """Yields what is worth a policy or a change, each kind's most expensive first."""
     named = log.queries.join(log.applications.select("log", "app_name"), "log", "left").selectExpr(
         *("log", "execution_id", "fingerprint", "left(description, 300) AS description"),
@@ -124,75 +78,64 @@ def found(log: Frames) -> Iterator[Found]:
         f"from_json(facts, '{_FACTS}') AS f",
     )
     # Each kind would read the logs again.
-    queries = named.withColumn("runs_of_key", _expr("count(*) OVER (PARTITION BY key)")).persist()
+    queries = named.withColumn("runs_of_key", expr("count(*) OVER (PARTITION BY key)")).persist()
     stages = (
         log.stages.where("waiting_ms IS NOT NULL AND execution_id IS NOT NULL")
         .drop("task_slot_ms")
         .join(queries.select("log", "execution_id", "key", "cores", "join_nodes"), _QUERY)
         .persist()
     )
-    decisions = facts.persist()
+    sources = Sources(queries, stages, facts.persist())
     try:
-        likely = _likely(stages, decisions)
-        of_kind: dict[str, Callable[[], DataFrame]] = {
-            "hot_key": lambda: joins.hot_keys(decisions, stages),
-            "tiny_tasks": lambda: of_stages.tiny_tasks(stages),
-            "tiny_blocks": lambda: of_stages.tiny_blocks(decisions, stages),
-            "small_files": lambda: of_stages.small_files(decisions, stages),
-            "spilling": lambda: of_stages.spilling(stages, queries),
-            "expanding": lambda: of_stages.expanding(decisions, stages),
-            "wrong_broadcast": lambda: joins.wrong_broadcasts(decisions, queries),
-            "failed_broadcast": lambda: joins.failed_broadcasts(decisions, queries),
-            "range_join": lambda: joins.range_joins(decisions, stages),
-            "flipping": lambda: joins.flipping(queries),
-            "coalesce": lambda: jobs.coalesced(stages),
-            "one_group": lambda: jobs.one_group(decisions, stages),
-            "not_in": lambda: jobs.not_in(stages),
-            "no_keys": lambda: jobs.no_keys(stages),
-        }
-        for kind in (kind for kind in KINDS if kind in likely):
-            yield from _rows(kind, of_kind[kind](), queries)
+        for finding in _likely(sources):
+            yield from _worst(finding, sources)
     finally:
-        for frame in (queries, stages, decisions):
+        for frame in sources:
             frame.unpersist()
 
 
-def _likely(stages: DataFrame, decisions: DataFrame) -> set[str]:
+def _likely(sources: Sources) -> list[type[Finding]]:
     """Kinds of which a log may have one: the others need no query of their own."""
-    points = {row.point for row in decisions.select("point").distinct().collect()}
-    figures = (f"coalesce(bool_or({text}), false) AS {kind}" for kind, text in _NEEDED.items())
-    (has,) = stages.agg(*map(_expr, figures)).collect()
-    return {
-        kind
-        for kind in KINDS
-        if (kind not in _NEEDED or has[kind]) and _POINTS.get(kind, "") in {"", *points}
-    }
+    points = {row.point for row in sources.decisions.select("point").distinct().collect()}
+    has_stage = sources.stages.agg(
+        *(
+            expr(f"coalesce(bool_or({finding.needed_stage or 'true'}), false) AS {finding.kind}")
+            for finding in FINDINGS
+        )
+    ).collect()[0]
+    return [
+        finding
+        for finding in FINDINGS
+        if (not finding.needed_stage or has_stage[finding.kind])
+        and finding.needed_point in {"", *points}
+    ]
 
 
-def _rows(kind: str, frame: DataFrame, queries: DataFrame) -> list[Found]:
-    """Puts a kind's rows, one per query, together by key; evidence is that of the worst query.
-
-    Of some kinds half of the runs have to have one: else it may be what a cold start took once.
-    """
+def _worst(finding: type[Finding], sources: Sources) -> list[Finding]:
+    """Puts a kind's rows, one per query, together by key; evidence is that of the worst query."""
     figures = [f"max({name}) AS {name}" for name in ("fingerprint", "description", "app_name")]
     figures += ["count(*) AS queries", "max(runs_of_key) AS runs", "sum(stake_ms) AS stake_ms"]
     figures += ["max_by(evidence, stake_ms) AS evidence"]
-    named = queries.drop("joins", "join_nodes", "cores", "task_ms", "slot_ms", "succeeded", "error")
+    named = sources.queries.drop(
+        "joins", "join_nodes", "cores", "task_ms", "slot_ms", "succeeded", "error"
+    )
     rows = (
-        frame.join(named, _QUERY)
+        finding.rows(sources)
+        .join(named, _QUERY)
         .groupBy("key")
-        .agg(*map(_expr, figures))
-        .where("stake_ms > 0" + (" AND 2 * queries >= runs" if kind in _OFTEN else ""))
+        .agg(*map(expr, figures))
+        .where("stake_ms > 0" + (" AND 2 * queries >= runs" if finding.is_of_most_runs else ""))
         .orderBy("stake_ms", "key", ascending=[False, True])
         .limit(_MOST)
         .collect()
     )
     return [
-        Found(
-            kind,
-            *(row.key, row.fingerprint, row.description, row.app_name, row.queries),
-            int(row.stake_ms),
-            row.evidence.asDict(),
+        finding(
+            runs=Runs(
+                *(row.key, row.fingerprint, row.description, row.app_name, row.queries),
+                int(row.stake_ms),
+            ),
+            **row.evidence.asDict(),
         )
         for row in rows
     ]
