@@ -94,7 +94,7 @@ def steps(folder: str) -> dict[str, Took]:
     few = {"spark.sql.shuffle.partitions": "16"}
     with (
         local_session("local[2]", "bench", few) as spark,
-        history.kept(read_log(spark, folder)) as log,
+        history.cached(read_log(spark, folder)) as log,
     ):
         pid = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
         with _timed(found, "units", pid):

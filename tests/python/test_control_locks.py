@@ -54,10 +54,10 @@ class Objects(LockedFile):
 def objects(monkeypatch: pytest.MonkeyPatch) -> Iterator[Objects]:
     made = Objects()
 
-    def of_path(path: str, conf: object) -> Store:
+    def open_store(path: str, conf: object) -> Store:
         return made
 
-    monkeypatch.setattr(control, "of_path", of_path)
+    monkeypatch.setattr(control, "open_store", open_store)
     yield made
     assert set(made.kept) == {""}, "something is left beside the file"
 

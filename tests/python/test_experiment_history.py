@@ -279,7 +279,7 @@ def test_each_query_of_units_that_have_several_is_looked_at(spark: SparkSession)
         .application("b", AT + DAY, unit="job|2", arm="wide", error=heap, succeeded=False)
         .application("c", AT + DAY, unit="job|3", run="backfill__1")
     )
-    with history.kept(logs.of(spark)) as log:
+    with history.cached(logs.of(spark)) as log:
         of, runs = history.runs_in(log)
         queries = history.queries_in(log, of)
     shown = sorted(

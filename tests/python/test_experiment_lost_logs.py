@@ -114,7 +114,7 @@ def events(job: str, app: str, at: int, arm: str) -> Iterator[dict[str, Any]]:
 
 
 def read(spark: SparkSession, folder: Path) -> tuple[Experiment, Runs]:
-    with history.kept(read_log(spark, folder)) as log:
+    with history.cached(read_log(spark, folder)) as log:
         return history.runs_in(log)
 
 

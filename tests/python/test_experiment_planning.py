@@ -171,7 +171,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, runs: Runs, *words: str) -> str:
         yield None
 
     monkeypatch.setattr(check, "local_session", no_spark)
-    monkeypatch.setattr(aqepilot, "read_log", lambda *_: None)
+    monkeypatch.setattr(aqepilot, "read_log", lambda *_: Log())
     monkeypatch.setattr(history, "runs_of", lambda _: runs)
     done = CliRunner().invoke(main, ["experiment", "plan", "--log", "logs", *words])
     assert done.exit_code == 0, done.output

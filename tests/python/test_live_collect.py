@@ -15,6 +15,7 @@ import event_logs
 import tiers
 from aqepilot import Log, read_log
 from aqepilot.errors import AqePilotError
+from aqepilot.eventlog import lines as log_lines
 from aqepilot.eventlog.collect.namespaces import Namespace
 from aqepilot.eventlog.collect.tables import Collected, collect
 from aqepilot.eventlog.frames import columns
@@ -248,7 +249,7 @@ def problem_of(log: Log, path: Path) -> str:
 
 def nothing_of(path: Path) -> Callable[..., DataFrame]:
     """Spark leaves out a file that may not be read, without a word."""
-    read = lines._text
+    read = log_lines._text
 
     def reading(spark: SparkSession, paths: list[str], suffix: str) -> DataFrame:
         others = [one for one in paths if not one.endswith(path.name)]

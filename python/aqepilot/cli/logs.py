@@ -71,11 +71,11 @@ def collect(
     The tables are Parquet in a folder, or Delta Lake, Iceberg or Parquet in a namespace of one of
     Spark's catalogs. Run it as often as you like: it can be killed at any point.
     """
-    from aqepilot.eventlog.collect import destinations, tables
+    from aqepilot.eventlog.collect import destinations, open_destination, tables
 
     destinations.check(to, table_format)
     with log_session(logs, master, "aqepilot collect") as spark:
-        lost = destinations.of(spark, to, table_format).lost()
+        lost = open_destination(spark, to, table_format).lost()
         if lost:
             raise AqePilotError(Problem("CATALOG_IN_MEMORY", lost, to))
         found = tables.collect(

@@ -6,13 +6,16 @@ An application that is submitted with ``spark.aqepilot.control`` reads it again 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from getpass import getuser
+from pathlib import Path
 from socket import gethostname
 from typing import Literal, TypeVar
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -26,13 +29,27 @@ from aqepilot.control.rules import (
     selected,
     shown,
 )
-from aqepilot.control.store import ReplacedMeanwhileError, Store, of_path
+from aqepilot.control.store import LocalFile, ReplacedMeanwhileError, Store
 from aqepilot.errors import AqePilotError, Problem
 
 __all__ = ["SELECTORS", "ControlFile", "Rule", "Write", "lift", "lower", "read"]
 
 T = TypeVar("T")
 _TRIES = 10
+_LOCAL = re.compile(r"file:|(?![A-Za-z][\w+.-]*:)")
+
+
+def open_store(path: str, conf: Mapping[str, str]) -> Store:
+    """Returns the file of this machine, or of a Hadoop file system for a URI with a scheme.
+
+    >>> open_store("control.json", {}).__class__.__name__
+    'LocalFile'
+    """
+    if not _LOCAL.match(path):
+        from aqepilot.control.hadoop import HadoopFile
+
+        return HadoopFile(path, conf)
+    return LocalFile(Path(unquote(urlsplit(path).path) if path.startswith("file:") else path))
 
 
 def read(path: str, conf: Mapping[str, str] | None = None) -> ControlFile:
@@ -45,7 +62,7 @@ def read(path: str, conf: Mapping[str, str] | None = None) -> ControlFile:
     Raises:
         AqePilotError: There is no such file, it cannot be read, or it is no control file.
     """
-    store = of_path(path, conf or {})
+    store = open_store(path, conf or {})
     text = store.read()
     if text is None:
         message = (
@@ -93,7 +110,7 @@ def lower(
         return rule
 
     write = _write(mode, own, reason, by, until)
-    return _written(of_path(path, conf or {}), path, write, change)
+    return _written(open_store(path, conf or {}), path, write, change)
 
 
 def lift(
@@ -139,7 +156,7 @@ def lift(
         return lifted
 
     write = _write("on", own, f"rule {rule}. {reason}".rstrip() if rule else reason, by, None)
-    return _written(of_path(path, conf or {}), path, write, change)
+    return _written(open_store(path, conf or {}), path, write, change)
 
 
 def _write(

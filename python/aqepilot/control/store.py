@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from aqepilot.errors import AqePilotError, Problem
 
-_LOCAL = re.compile(r"file:|(?![A-Za-z][\w+.-]*:)")
 LOCK_TRIES_S = 120.0
 # Drivers of all users read the file, and all who may write into its folder take the lock.
 _NEW_FILE_MODE = 0o644
@@ -51,19 +48,6 @@ class Store(ABC):
             AqePilotError: It cannot be written.
             ReplacedMeanwhileError: It has to be read and changed again.
         """
-
-
-def of_path(path: str, conf: Mapping[str, str]) -> Store:
-    """Returns the file of this machine, or of a Hadoop file system for a URI with a scheme.
-
-    >>> of_path("control.json", {}).__class__.__name__
-    'LocalFile'
-    """
-    if not _LOCAL.match(path):
-        from aqepilot.control.hadoop import HadoopFile
-
-        return HadoopFile(path, conf)
-    return LocalFile(Path(unquote(urlsplit(path).path) if path.startswith("file:") else path))
 
 
 class LocalFile(Store):

@@ -82,23 +82,6 @@ def check(to: str | Path, table_format: str | None = None) -> None:
         raise AqePilotError(Problem("FORMAT_WITHOUT_CATALOG", message))
 
 
-def of(spark: SparkSession, to: str | Path, table_format: str | None = None) -> Destination:
-    """Returns the tables in a folder, or in `catalog:NAMESPACE`.
-
-    Args:
-        spark: Any session.
-        to: Where they are, or are to be.
-        table_format: What a catalog's tables are that are yet to be made; null for its own default.
-
-    Raises:
-        AqePilotError: There can be none such; says what to do.
-    """
-    from aqepilot.eventlog.collect.namespaces import Namespace
-
-    check(to, table_format)
-    return Namespace(spark, str(to), table_format) if is_catalog(to) else Folder(spark, str(to))
-
-
 def refuse_delta(spark: SparkSession, folders: Iterable[str]) -> None:
     """Tells of a folder that is a table of Delta Lake's: its files alone are not its rows.
 

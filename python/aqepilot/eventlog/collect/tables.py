@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aqepilot.errors import AqePilotError, Problem
 from aqepilot.eventlog import events, files
-from aqepilot.eventlog.collect import destinations, schemas
+from aqepilot.eventlog.collect import destinations, open_destination, schemas
 from aqepilot.eventlog.files import LogFile
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def collect(
 
     from aqepilot.eventlog.frames import applications, read_files
 
-    destination = destinations.of(spark, to, table_format)
+    destination = open_destination(spark, to, table_format)
     given = [path] if isinstance(path, (str, Path)) else list(path)
     for one in filter(destinations.is_catalog, given):
         message = "these are collected tables, and no logs to collect."
@@ -202,7 +202,7 @@ def read(spark: SparkSession, to: str) -> Frames:
 
     from aqepilot.eventlog.frames import Frames
 
-    destination = destinations.of(spark, to)
+    destination = open_destination(spark, to)
     # The same application may have been read twice: from a log that grew, or by two runs at once.
     counted = _newest(_applications(destination), "batch")
     seen = functions.broadcast(counted.select("log", "batch"))
