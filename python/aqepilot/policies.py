@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -19,14 +18,9 @@ from pydantic import (
     model_validator,
 )
 
-from aqepilot import catalog
+from aqepilot import catalog, toml
 from aqepilot.errors import PolicyError, Problem, nearest
 from aqepilot.toml import Places
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 PREFIX = "spark.aqepilot."
 Mode = Literal["off", "shadow", "enforce"]
@@ -129,16 +123,7 @@ class Policy(BaseModel):
             PolicyError: The file cannot be read, is no TOML or no policy; lists all that is wrong,
                 each with file, line and column.
         """
-        try:
-            text = Path(path).read_bytes().decode("utf-8-sig")
-        except OSError as error:
-            why = f"cannot read the policy file: {error.strerror}."
-            if _URI.match(str(path)):
-                why += " A policy file is one of this machine: fetch it first, and name its path."
-            raise PolicyError(Problem("FILE_UNREADABLE", why, str(path))) from error
-        except UnicodeDecodeError as error:
-            why = f"the policy file is not UTF-8 (byte {error.start})."
-            raise PolicyError(Problem("FILE_UNREADABLE", why, str(path))) from error
+        text = toml.read(path, "the policy file", PolicyError)
         return cls.from_toml(text, str(path))
 
     @classmethod
@@ -152,17 +137,8 @@ class Policy(BaseModel):
         Raises:
             PolicyError: It is no TOML or no policy; lists all that is wrong.
         """
-        try:
-            data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            found = re.search(r"^(.*) \(at line (\d+), column (\d+)\)$", str(error))
-            what, place = (
-                (found[1], f"{source}:{found[2]}:{found[3]}") if found else (str(error), source)
-            )
-            hint = 'put SQL text between three quotes: dynamic_join_selection = """...""".'
-            raise PolicyError(
-                Problem("TOML_INVALID", f"this is not TOML: {what}; {hint}", place)
-            ) from None
+        hint = 'put SQL text between three quotes: dynamic_join_selection = """...""".'
+        data = toml.parse(text, source, PolicyError, hint)
         places = Places(text)
         policy = _build(cls.__new__(cls), data, source, places)
         policy._places, policy._source = places, source
@@ -220,7 +196,7 @@ class Policy(BaseModel):
             before = self.texts()[key].split("\n")[: line - 1]
             start = sum(len(text) + 1 for text in before)
             char = self._skipped.get(key, 0) + start + (column or 1) - 1
-        at = self._places.of(key, char)
+        at = self._places.place(key, char)
         return f"{self._source}:{at.line}:{at.column}"
 
 
@@ -248,7 +224,7 @@ def _problem(
 ) -> Problem:
     key = str(error["loc"][-1] if error["loc"] else "policy")
     known = ("name", "mode", "when", *catalog.point_names())
-    at = places.of(key) if places else None
+    at = places.place(key) if places else None
     where = f"{source}:{at.line}:{at.column}" if at else None
     if error["type"] == "missing":
         return Problem("POLICY_KEY_MISSING", f'{key} is missing; add {key} = "...".', where)

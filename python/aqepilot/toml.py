@@ -1,13 +1,25 @@
-"""Where in a TOML file a policy's keys and the characters of its texts stand.
+"""Reading TOML files: their text, their values, and where the keys and texts stand.
 
-TOML parsers give values, not places; a policy file is flat, so finding the places takes little.
+TOML parsers give values, not places. Our files are flat, so finding the places takes little.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aqepilot.errors import AqePilotError, Problem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_ERROR = re.compile(r"^(.*) \(at line (\d+), column (\d+)\)$")
 
 _KEY = re.compile(r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')""")
 _STRING = re.compile(
@@ -21,6 +33,51 @@ _FOLD = re.compile(r"\\[ \t]*\n\s*")
 _ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|.)")
 
 
+def read(path: str | Path, kind: str, error: type[AqePilotError] = AqePilotError) -> str:
+    """Returns the text of a file of this machine.
+
+    Args:
+        path: The file, UTF-8.
+        kind: What it is to a user, e.g. ``the policy file``.
+        error: The error to raise.
+
+    Raises:
+        AqePilotError: The file cannot be read, or is not UTF-8.
+    """
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except OSError as cause:
+        why = f"cannot read {kind}: {cause.strerror}."
+        if _URI.match(str(path)):
+            why += " It has to be a file of this machine: fetch it first, and name its path."
+    except UnicodeDecodeError as cause:
+        why = f"{kind} is not UTF-8 (byte {cause.start})."
+    raise error(Problem("FILE_UNREADABLE", why, str(path)))
+
+
+def parse(
+    text: str, source: str, error: type[AqePilotError] = AqePilotError, hint: str = ""
+) -> dict[str, Any]:
+    """Returns the values of a TOML file.
+
+    Args:
+        text: Its text.
+        source: Its name, for the place in the error's message.
+        error: The error to raise.
+        hint: What to do about a text that is no TOML; empty for nothing.
+
+    Raises:
+        AqePilotError: It is no TOML; says where.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as cause:
+        at = _ERROR.search(str(cause))
+        what, place = (at[1], f"{source}:{at[2]}:{at[3]}") if at else (str(cause), source)
+    message = f"this is not TOML: {what}" + (f"; {hint}" if hint else ".")
+    raise error(Problem("TOML_INVALID", message, place))
+
+
 class Place(NamedTuple):
     """A place in a file: line and column, both from 1."""
 
@@ -29,7 +86,7 @@ class Place(NamedTuple):
 
 
 class Value(NamedTuple):
-    """Where a top-level key of a TOML file stands, and the text of its value.
+    """Where a key of a TOML file stands, and the text of its value.
 
     Attributes:
         key: Offset of the key in the file.
@@ -47,53 +104,60 @@ class Places:
     r"""The places in one TOML file.
 
     >>> places = Places('name = "a"\nwhen = "x > 1"\n')
-    >>> places.of("when")
+    >>> places.place("when")
     Place(line=2, column=1)
-    >>> places.of("when", char=2)
+    >>> places.place("when", char=2)
     Place(line=2, column=11)
+
+    Args:
+        text: The file's text.
+        table: The table whose keys are looked for; null for those before any table.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, table: str | None = None) -> None:
         self._text = text.replace("\r\n", "\n")
         self._line_starts = [0, *(m.end() for m in re.finditer("\n", self._text))]
-        self.values = _values(self._text)
+        header = (
+            re.search(rf"^[ \t]*\[\s*{table}\s*\]", self._text, re.MULTILINE) if table else None
+        )
+        self._begin = header.start() if header else 0
+        self.values = _values(self._text, header.end() if header else 0)
 
     def at(self, offset: int) -> Place:
         """Returns the place of an offset in the file."""
         line = bisect_right(self._line_starts, offset)
         return Place(line, offset - self._line_starts[line - 1] + 1)
 
-    def of(self, key: str, char: int | None = None) -> Place:
-        """Returns the place of a top-level key, or of a character of its string.
+    def place(self, key: str, char: int | None = None) -> Place:
+        """Returns the place of a key, or of a character of its string.
 
         Args:
-            key: The key; the file's start when there is none such.
+            key: The key; where there is none such, the start of the file or of the table.
             char: Index of a character of its string, from 0; null for the key itself.
         """
-        found = self.values.get(key)
-        if found is None:
-            return Place(1, 1)
-        if char is None or not found.offsets:
-            return self.at(found.key)
-        return self.at(found.offsets[min(char, len(found.offsets) - 1)])
+        value = self.values.get(key)
+        if value is None:
+            return self.at(self._begin)
+        if char is None or not value.offsets:
+            return self.at(value.key)
+        return self.at(value.offsets[min(char, len(value.offsets) - 1)])
 
 
-def _values(text: str) -> dict[str, Value]:
-    """Finds the top-level keys before the first table header."""
-    found: dict[str, Value] = {}
-    position = 0
+def _values(text: str, position: int) -> dict[str, Value]:
+    """Finds the keys from a position on, before the next table header."""
+    values: dict[str, Value] = {}
     while True:
         position = _skip(text, position)
         key = _KEY.match(text, position)
         if key is None:
-            return found
+            return values
         after = re.compile(r"[^=\n]*=[ \t]*").match(text, key.end())
         if after is None:
-            return found
+            return values
         start = after.end()
         string = _STRING.match(text, start)
         name = key.group().strip("\"'")
-        found.setdefault(name, Value(key.start(), start, _offsets(text, string) if string else ()))
+        values.setdefault(name, Value(key.start(), start, _offsets(text, string) if string else ()))
         position = string.end() if string else _end_of_value(text, start)
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import tiers
 import who_may
 from aqepilot import catalog
-from aqepilot.policies import tomllib
+from aqepilot.toml import tomllib
 from test_live_session import run_connect
 
 TABLE = tomllib.loads(Path(__file__).parents[1].joinpath("who_may.toml").read_text("utf-8"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aqepilot.policies import tomllib
+from aqepilot.toml import tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = sorted((ROOT / "tests/mutants").glob("*.toml"))

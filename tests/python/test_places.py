@@ -2,8 +2,7 @@
 
 import pytest
 
-from aqepilot.policies import tomllib
-from aqepilot.toml import Places
+from aqepilot.toml import Places, tomllib
 
 DOCUMENTS = [
     'a = \'x\'\nb = "y\\t\\u00e9\\"z"\n',
@@ -30,8 +29,8 @@ def test_keys_and_strings_are_those_of_the_parser(text):
 
 
 def test_a_key_that_is_not_there_is_the_file():
-    assert Places("a = 1\n").of("b") == (1, 1)
+    assert Places("a = 1\n").place("b") == (1, 1)
 
 
 def test_a_character_past_the_end_is_the_end():
-    assert Places("a = 'xy'\n").of("a", 99) == (1, 8)
+    assert Places("a = 'xy'\n").place("a", 99) == (1, 8)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
 
+from aqepilot import toml
 from aqepilot.errors import AqePilotError, Problem, nearest
 from aqepilot.toml import Places
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 _Price = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 _MS_PER_HOUR = 3_600_000
@@ -74,14 +68,7 @@ class Prices(BaseModel):
             PricesError: The file cannot be read, is no TOML or has no prices; lists all that is
                 wrong, each with file, line and column.
         """
-        try:
-            text = Path(path).read_bytes().decode("utf-8-sig")
-        except OSError as error:
-            why = f"cannot read the prices: {error.strerror}."
-            raise PricesError(Problem("FILE_UNREADABLE", why, str(path))) from error
-        except UnicodeDecodeError as error:
-            why = f"the file of prices is not UTF-8 (byte {error.start})."
-            raise PricesError(Problem("FILE_UNREADABLE", why, str(path))) from error
+        text = toml.read(path, "the prices", PricesError)
         return cls.from_toml(text, str(path))
 
     @classmethod
@@ -95,16 +82,7 @@ class Prices(BaseModel):
         Raises:
             PricesError: It is no TOML or has no prices; lists all that is wrong.
         """
-        try:
-            data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            found = re.search(r"^(.*) \(at line (\d+), column (\d+)\)$", str(error))
-            what, where = (
-                (found[1], f"{source}:{found[2]}:{found[3]}") if found else (str(error), source)
-            )
-            raise PricesError(
-                Problem("TOML_INVALID", f"this is not TOML: {what}.", where)
-            ) from None
+        data = toml.parse(text, source, PricesError)
         places = Places(text)
         problems: list[Problem] = []
         try:
@@ -136,5 +114,5 @@ def _problem(error: Any, source: str, places: Places) -> Problem:
 
 
 def _at(source: str, places: Places, key: str) -> str:
-    at = places.of(key)
+    at = places.place(key)
     return f"{source}:{at.line}:{at.column}"

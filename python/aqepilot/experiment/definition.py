@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -21,14 +20,11 @@ from pydantic import (
     model_validator,
 )
 
+from aqepilot import toml
 from aqepilot.errors import AqePilotError, Problem, nearest
 from aqepilot.experiment.assignment import PLAIN, parse_arms
 from aqepilot.policies import PREFIX, Policy
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+from aqepilot.toml import Places
 
 KEY = f"{PREFIX}experiment."
 TABLE = "experiment"
@@ -159,11 +155,7 @@ class Definition(BaseModel):
             AqePilotError: It is no TOML or no experiment; lists all that is wrong, with file and
                 line.
         """
-        try:
-            data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            message = f"this is not TOML: {error}."
-            raise AqePilotError(Problem("TOML_INVALID", message, source)) from None
+        data = toml.parse(text, source)
         others = [key for key in data if key != TABLE]
         if others or not isinstance(data.get(TABLE), Mapping):
             message = f"{others[0]} stands" if others else "there is nothing"
@@ -174,7 +166,9 @@ class Definition(BaseModel):
         try:
             return cls(**data[TABLE])
         except ValidationError as error:
-            raise AqePilotError([_problem(e, source, text) for e in error.errors()]) from None
+            raise AqePilotError(
+                [_problem(e, source, Places(text, TABLE)) for e in error.errors()]
+            ) from None
 
     @classmethod
     def from_file(cls, path: str | Path) -> Definition:
@@ -183,7 +177,7 @@ class Definition(BaseModel):
         Raises:
             AqePilotError: As for `from_toml`.
         """
-        return cls.from_toml(Path(path).read_text("utf-8-sig"), str(path))
+        return cls.from_toml(toml.read(path, "the experiment's file"), str(path))
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -245,8 +239,9 @@ def of_files(paths: Sequence[str | Path], policies: Sequence[Policy]) -> Definit
 
 
 def place(path: str | Path, key: str) -> str:
-    """Returns where a key of an experiment's file stands, as errors tell it."""
-    return f"{path}:{_line(Path(path).read_text('utf-8-sig'), key)}:1"
+    """Returns where a key of an experiment's file stands, as errors have it."""
+    at = Places(toml.read(path, "the experiment's file"), TABLE).place(key)
+    return f"{path}:{at.line}:{at.column}"
 
 
 def is_one(path: str | Path) -> bool:
@@ -258,9 +253,10 @@ def is_one(path: str | Path) -> bool:
     return re.search(rf"^\s*\[\s*{TABLE}\s*\]", text, re.MULTILINE) is not None
 
 
-def _problem(error: Any, source: str, text: str) -> Problem:
+def _problem(error: Any, source: str, places: Places) -> Problem:
     key = str(error["loc"][0]) if error["loc"] else TABLE
-    where = f"{source}:{_line(text, key)}:1"
+    at = places.place(key)
+    where = f"{source}:{at.line}:{at.column}"
     known = tuple(Definition.model_fields)
     if error["type"] == "missing":
         return Problem("EXPERIMENT_INVALID", f'{key} is missing; add {key} = "...".', where)
@@ -273,9 +269,3 @@ def _problem(error: Any, source: str, text: str) -> Problem:
         return Problem("EXPERIMENT_INVALID", message, where, nearest(str(error["input"]), words))
     message = str(error["msg"]).removeprefix("Value error, ")
     return Problem("EXPERIMENT_INVALID", f"{key}: {message}", where)
-
-
-def _line(text: str, key: str) -> int:
-    """Where a key of the file stands."""
-    is_key = re.compile(rf"\s*\[?\s*[\"']?{re.escape(key)}[\"']?\s*[=.\]]")
-    return next((i for i, of in enumerate(text.splitlines(), 1) if is_key.match(of)), 1)

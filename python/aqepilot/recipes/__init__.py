@@ -8,29 +8,28 @@ from aqepilot import catalog, jars
 from aqepilot.errors import AqePilotError, Problem, nearest
 from aqepilot.policies import Policy
 
-_NEWEST = "9.9"
-_FILES = {
-    "dynamic_join_selection": {
-        "4.2": "dynamic_join_selection.spark-3.5-4.2.toml",
-        _NEWEST: "dynamic_join_selection.spark-4.3.toml",
-    },
-    "demote_broadcast_hash": {_NEWEST: "demote_broadcast_hash.toml"},
-    "simple_cost_evaluator": {_NEWEST: "simple_cost_evaluator.toml"},
-    "coalesce_shuffle_partitions": {_NEWEST: "coalesce_shuffle_partitions.toml"},
-    "expanding_stages": {_NEWEST: "expanding_stages.toml"},
-    "optimize_skewed_join": {_NEWEST: "optimize_skewed_join.toml"},
-    "hot_keys": {_NEWEST: "hot_keys.toml"},
-    "join_selection": {_NEWEST: "join_selection.toml"},
-    "join_selection_3_0": {_NEWEST: "join_selection_3_0.toml"},
-    "no_broadcast_of_guesses": {_NEWEST: "no_broadcast_of_guesses.toml"},
-    "no_broadcast_of_range_joins": {_NEWEST: "no_broadcast_of_range_joins.toml"},
-    "reorder_join": {_NEWEST: "reorder_join.toml"},
-    "most_selective_first": {_NEWEST: "most_selective_first.toml"},
-    "initial_partition_num": {_NEWEST: "initial_partition_num.toml"},
-    "right_sized_shuffles": {_NEWEST: "right_sized_shuffles.toml"},
-    "compact_files": {_NEWEST: "compact_files.toml"},
-    "balanced": {_NEWEST: "balanced.toml"},
-}
+# In the order in which they are listed.
+_NAMES = (
+    "dynamic_join_selection",
+    "demote_broadcast_hash",
+    "simple_cost_evaluator",
+    "coalesce_shuffle_partitions",
+    "expanding_stages",
+    "optimize_skewed_join",
+    "hot_keys",
+    "join_selection",
+    "join_selection_3_0",
+    "no_broadcast_of_guesses",
+    "no_broadcast_of_range_joins",
+    "reorder_join",
+    "most_selective_first",
+    "initial_partition_num",
+    "right_sized_shuffles",
+    "compact_files",
+    "balanced",
+)
+# Spark's rule was another one up to this minor: the recipe has a second file for those.
+_OLDER = {"dynamic_join_selection": ("4.2", "dynamic_join_selection.spark-3.5-4.2")}
 # These begin with a file of their own and have the points of other recipes.
 _MADE_OF = {
     "balanced": (
@@ -48,7 +47,7 @@ def names() -> tuple[str, ...]:
     >>> names()[:2]
     ('dynamic_join_selection', 'demote_broadcast_hash')
     """
-    return tuple(_FILES)
+    return _NAMES
 
 
 def text(name: str, spark: str | None = None) -> str:
@@ -62,17 +61,18 @@ def text(name: str, spark: str | None = None) -> str:
     Raises:
         AqePilotError: There is no such recipe, or none for this Spark.
     """
-    if name not in _FILES:
-        message = f"there is no recipe {name!r}; there are: {', '.join(_FILES)}."
-        raise AqePilotError(Problem("RECIPE_UNKNOWN", message, suggestions=nearest(name, _FILES)))
+    if name not in _NAMES:
+        message = f"there is no recipe {name!r}; there are: {', '.join(_NAMES)}."
+        raise AqePilotError(Problem("RECIPE_UNKNOWN", message, suggestions=nearest(name, _NAMES)))
     minors = [row.minor for row in catalog.spark_minors()]
     installed = jars.installed_spark()
     minor = jars.minor_of(spark or (installed.version if installed else minors[-1]))
     if minor not in minors:
         message = f"there is no recipe for Spark {minor}; there are for {', '.join(minors)}."
         raise AqePilotError(Problem("RECIPE_UNKNOWN", message))
-    last = next(key for key in _FILES[name] if _number(minor) <= _number(key))
-    own = files("aqepilot.recipes").joinpath(_FILES[name][last]).read_text("utf-8")
+    last, older = _OLDER.get(name, ("0", ""))
+    file = older if _number(minor) <= _number(last) else name
+    own = files("aqepilot.recipes").joinpath(f"{file}.toml").read_text("utf-8")
     return own + "".join(_points_of(part, minor) for part in _MADE_OF.get(name, ()))
 
 
