@@ -70,7 +70,8 @@ def parse(
         AqePilotError: It is no TOML; says where.
     """
     try:
-        return tomllib.loads(text)
+        values: dict[str, Any] = tomllib.loads(text)
+        return values
     except tomllib.TOMLDecodeError as cause:
         at = _ERROR.search(str(cause))
         what, place = (at[1], f"{source}:{at[2]}:{at[3]}") if at else (str(cause), source)

@@ -12,7 +12,7 @@ import processes
 import submitting
 import tiers
 from aqepilot import demo
-from aqepilot.demo import eventlog, screen, sparks
+from aqepilot.demo import query, screen, sparks
 from aqepilot.errors import AqePilotError
 
 WORDS = processes.words(
@@ -50,7 +50,7 @@ def test_a_failed_job_says_why(tmp_path: Path) -> None:
 def test_a_log_without_a_join_is_refused(tmp_path: Path) -> None:
     (tmp_path / "app").write_text(json.dumps({"Event": "SparkListenerLogStart"}), encoding="utf-8")
     with pytest.raises(ValueError, match="no finished query with a join"):
-        eventlog.read(tmp_path)
+        query.read(tmp_path)
 
 
 def test_a_task_killed_before_it_ran_has_no_cpu_time(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_task_killed_before_it_ran_has_no_cpu_time(tmp_path: Path) -> None:
         {"Event": f"{sql}ExecutionEnd", "executionId": 0, "time": 4000},
     ]
     (tmp_path / "app").write_text("\n".join(map(json.dumps, events)), encoding="utf-8")
-    assert eventlog.read(tmp_path) == (("SortMergeJoin",), 4.0, (), (2.0, 2.0), 1.5)
+    assert query.read(tmp_path) == (("SortMergeJoin",), 4.0, (), (2.0, 2.0), 1.5)
 
 
 @pytest.mark.parametrize(

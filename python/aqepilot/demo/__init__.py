@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aqepilot import catalog, conf, jars
-from aqepilot.demo import data, eventlog, screen, sparks
+from aqepilot.demo import data, query, screen, sparks
 from aqepilot.policies import Policy
 
 HERE = Path(__file__).parent
@@ -104,4 +104,4 @@ def _run(spark: sparks.Spark, words: Sequence[str], tables: Path, wait: str) -> 
         )
         args = (str(tables), wait)
         run = sparks.submit(spark, (*logged, *words), HERE / "job.py", args, MASTER)
-        return screen.Side(eventlog.read(Path(log)), run.wall_s, run.output)
+        return screen.Side(query.read(Path(log)), run.wall_s, run.output)

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aqepilot.decision import Decision
-from aqepilot.demo.eventlog import Query
+from aqepilot.demo.query import Query
 
 WIDTH = 110
 # Of each run, and the blocks of the longest one.

@@ -1,4 +1,8 @@
-"""What Spark's event log says of the last query with a join: executed joins, time, decisions."""
+"""The last query with a join in an event log: executed joins, time, decisions.
+
+The lines of one small log are read here: a Spark that reads them by `aqepilot.read_log` would take
+longer to start than the demo's own job.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aqepilot.decision import Decision
-
-_SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
-_OURS = "io.aqepilot.log.AqePilot"
+from aqepilot.eventlog.events import OURS, SQL
 
 
 class Query(NamedTuple):
@@ -67,11 +69,11 @@ def decisions(events: list[dict[str, Any]]) -> Iterator[Decision]:
     fates = {
         fate["decisionId"]: fate
         for event in events
-        if event["Event"] == f"{_OURS}QueryClosed"
+        if event["Event"] == f"{OURS}QueryClosed"
         for fate in event["fates"]
     }
     for event in events:
-        if event["Event"] == f"{_OURS}Decision":
+        if event["Event"] == f"{OURS}Decision":
             yield _decision(event, fates.get(event["decisionId"], {}))
 
 
@@ -88,7 +90,7 @@ def _executions(
     ended: dict[int, int] = {}
     plans: dict[int, Any] = {}
     for event in events:
-        name = event["Event"].removeprefix(_SQL)
+        name = event["Event"].removeprefix(SQL)
         if name == "ExecutionStart":
             started[event["executionId"]] = event["time"]
         elif name == "ExecutionEnd":
@@ -108,29 +110,12 @@ def _joins(plan: dict[str, Any]) -> Iterator[str]:
 
 
 def _decision(event: dict[str, Any], fate: dict[str, Any]) -> Decision:
-    return Decision(
-        time=datetime.fromtimestamp(event["time"] / 1000, timezone.utc),
-        decision_id=event["decisionId"],
-        session_id=event["sessionId"],
-        execution_id=event.get("executionId"),
-        fingerprint=event.get("fingerprint"),
-        point=event["point"],
-        join_id=event.get("joinId"),
-        side=event.get("side"),
-        tables=event.get("tables"),
-        facts_id=event["factsId"],
-        facts_json=event.get("facts"),
-        policy=event.get("policy"),
-        revision=event.get("revision"),
-        mode=event["mode"],
-        answer=event.get("answer"),
-        spark_answer=event.get("sparkAnswer"),
-        spark_strategy=event.get("sparkStrategy"),
-        applied=event["applied"],
-        reason=event["reason"],
-        detail=event.get("detail"),
-        asked_us=event["askedMicros"],
-        fate=fate.get("fate"),
-        final_strategy=fate.get("finalStrategy"),
-        subject=event.get("subject"),
-    )
+    """Fields of the event have the names of columns, in camel case, but for these three."""
+    camel = {name: re.sub("_(.)", lambda m: m[1].upper(), name) for name in Decision._fields}
+    values: dict[str, Any] = {name: (event | fate).get(key) for name, key in camel.items()}
+    values |= {
+        "time": datetime.fromtimestamp(event["time"] / 1000, timezone.utc),
+        "facts_json": event.get("facts"),
+        "asked_us": event["askedMicros"],
+    }
+    return Decision(**values)
