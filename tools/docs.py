@@ -23,7 +23,7 @@ from aqepilot import catalog, recipes
 from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS, Decision
 from aqepilot.eventlog.frames import columns as log_columns
-from aqepilot.policies import tomllib
+from aqepilot.toml import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests"))
@@ -161,18 +161,36 @@ def api() -> str:
     functions, classes, modules = list[list[str]](), list[list[str]](), list[list[str]]()
     for name in sorted(aqepilot.__all__):
         value = getattr(aqepilot, name)
-        summary = _plain(inspect.getdoc(value) or "").partition("\n\n")[0]
+        summary = _summary(value)
         if inspect.ismodule(value):
             modules.append([f"aqepilot.{name}", summary])
         elif inspect.isclass(value):
             classes.append([f"aqepilot.{name}", summary])
         elif callable(value):
-            words = ", ".join(map(_argument, inspect.signature(value).parameters.values()))
-            functions.append([f"aqepilot.{name}({words})", summary])
-    tables = ("Functions", functions), ("Classes", classes), ("Modules", modules)
+            functions.append([f"aqepilot.{name}({_arguments(value)})", summary])
+    methods = [
+        [f"log.{name}({_arguments(value, skip=1)})", _summary(value)]
+        for name, value in vars(aqepilot.Log).items()
+        if inspect.isfunction(value)
+    ]
+    tables = (
+        ("Functions", functions),
+        ("Methods of a log", methods),
+        ("Classes", classes),
+        ("Modules", modules),
+    )
     return "\n\n".join(
         f"## {title}\n\n{_table(('Name', 'Meaning'), _coded(rows))}" for title, rows in tables
     )
+
+
+def _summary(value: object) -> str:
+    return _plain(inspect.getdoc(value) or "").partition("\n\n")[0]
+
+
+def _arguments(function: Callable[..., object], skip: int = 0) -> str:
+    arguments = list(inspect.signature(function).parameters.values())
+    return ", ".join(map(_argument, arguments[skip:]))
 
 
 def _argument(argument: inspect.Parameter) -> str:

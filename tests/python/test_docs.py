@@ -19,7 +19,7 @@ from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS
 from aqepilot.experiment.definition import Definition
 from aqepilot.function import is_imported
-from aqepilot.policies import tomllib
+from aqepilot.toml import tomllib
 
 pytestmark = tiers.on("4.3")
 
