@@ -69,10 +69,13 @@ def test_notes_of_the_laboratory_stand_in_evidence():
 
 
 def test_a_page_that_passes_leaves_the_list_of_those_that_do_not(monkeypatch, capsys):
-    monkeypatch.setattr(PROSE, "NOT_YET", frozenset({"README.md"}))
+    monkeypatch.setattr(PROSE, "NOT_YET", frozenset({"README.md", "docs/gone.md"}))
     monkeypatch.setattr(PROSE, "pages", lambda: [ROOT / "README.md"])
     assert PROSE.main() == 1
-    assert "README.md:1: passes, so take it out of NOT_YET" in capsys.readouterr().err
+    assert capsys.readouterr().err.splitlines() == [
+        "docs/gone.md:1: is not there, so take it out of NOT_YET",
+        "README.md:1: passes, so take it out of NOT_YET",
+    ]
 
 
 def test_the_pages_pass():
