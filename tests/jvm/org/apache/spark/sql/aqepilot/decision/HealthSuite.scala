@@ -35,13 +35,15 @@ class HealthSuite extends AnyFunSuite {
     )
   }
 
-  private def point(of: String): DecisionPoint = new DecisionPoint {
+  private def point(of: String): DecisionPoint[_] = new DecisionPoint[Any] {
     override val name = of
     override val (builtIn, summary, asked, answerMeaning) = ("", "", "", "")
     override val facts: StructType = StructType(Nil)
     override val answer: DataType = StringType
     override val needs: Seq[Need] = Nil
-    override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict =
+    override def parse(answer: Any): Any = answer
+    override def toAnswer(decision: Any): Any = decision
+    override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] =
       Verdict(None, Reason.NullAnswer)
   }
 

@@ -24,6 +24,6 @@ class FactsTextSuite extends AnyFunSuite {
 
   test("the facts that every point has are the first of each") {
     for (point <- DecisionPoints.all)
-      assert(point.facts.take(CommonFacts.groups.size) == CommonFacts.groups, point.name)
+      assert(point.facts.take(CommonFacts.fields.size) == CommonFacts.fields, point.name)
   }
 }

@@ -13,7 +13,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class ControlSuite extends AnyFunSuite {
 
-  private def policy(name: String, point: DecisionPoint, mode: Mode = Mode.Enforce) =
+  private def policy(name: String, point: DecisionPoint[_], mode: Mode = Mode.Enforce) =
     NamedPolicy(
       name,
       point,

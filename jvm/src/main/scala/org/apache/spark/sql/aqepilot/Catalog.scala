@@ -48,7 +48,7 @@ object Catalog {
     root
   }
 
-  private def point(node: ObjectNode, p: DecisionPoint): Unit = {
+  private def point(node: ObjectNode, p: DecisionPoint[_]): Unit = {
     node.put(
       "name",
       p.name

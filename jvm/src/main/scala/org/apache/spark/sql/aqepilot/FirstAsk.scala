@@ -7,7 +7,14 @@ import scala.util.Try
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guardrails, Health}
-import org.apache.spark.sql.aqepilot.facts.{FactsRow, Fingerprint, LazyRow, QueryFacts}
+import org.apache.spark.sql.aqepilot.facts.{
+  CommonFacts,
+  FactsRow,
+  Fingerprint,
+  LazyRow,
+  Query,
+  QueryFacts
+}
 import org.apache.spark.sql.aqepilot.policy.sql.AskBudget
 import org.apache.spark.sql.aqepilot.policy.{NamedPolicy, PolicySet}
 import org.apache.spark.sql.aqepilot.record.FactsText
@@ -58,8 +65,14 @@ final private class FirstAsk(sc: SparkContext, set: PolicySet) {
     }
   }
 
-  private def facts: Seq[InternalRow] =
-    Seq[LazyRow](QueryFacts.query(sc, None), QueryFacts.cluster(sc)) :+ QueryFacts.conf(new SQLConf)
+  private def facts: Seq[InternalRow] = {
+    val conf = new SQLConf
+    Seq[InternalRow](
+      CommonFacts.query.row(Query(sc, conf, None)),
+      CommonFacts.cluster.row(sc),
+      CommonFacts.conf(conf)
+    )
+  }
 }
 
 private object FirstAsk {
@@ -67,7 +80,7 @@ private object FirstAsk {
   private val MostNanos = 100L * 1000 * 1000
 
   /** Packages whose classes any ask needs. */
-  private val Shared = Seq("rule", "decision", "plans", "log", "doors")
+  private val Shared = Seq("rule", "decision", "facts", "plans", "record", "spark")
   private val Ours = "org/apache/spark/sql/aqepilot/"
 
   private def answer(policy: NamedPolicy): Unit = AskBudget.within(MostNanos) {
@@ -77,7 +90,7 @@ private object FirstAsk {
     }
   }
 
-  private def written(point: DecisionPoint): Unit = {
+  private def written(point: DecisionPoint[_]): Unit = {
     val row = nothing(point.facts)
     new FactsRow(point.facts, row).string("query.fingerprint")
     FactsText.of(row, point.facts)(LoggedFacts.Full, identity)

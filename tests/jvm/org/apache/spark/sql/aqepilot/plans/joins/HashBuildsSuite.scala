@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot.plans.joins
 import org.apache.spark.SparkEnv
 import org.apache.spark.memory.UnifiedMemoryManager
 import org.apache.spark.sql.aqepilot.decision.Guardrails
-import org.apache.spark.sql.aqepilot.facts.QueryFacts
+import org.apache.spark.sql.aqepilot.facts.Cluster
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec
@@ -142,7 +142,7 @@ class HashBuildsSuite extends AnyFunSuite with AdaptiveSparkPlanHelper with Befo
   }
 
   test("the tasks that run at once are the master's threads, whatever the default parallelism") {
-    assert(QueryFacts.taskSlots(spark.sparkContext) === Some(2))
+    assert(Cluster.taskSlots(spark.sparkContext) === Some(2))
   }
 
   test(

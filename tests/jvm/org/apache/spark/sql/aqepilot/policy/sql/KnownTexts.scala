@@ -9,7 +9,7 @@ object KnownTexts {
 
   final private class Unknown extends RuntimeException with NoStackTrace
 
-  def has(text: String, point: DecisionPoint): Boolean = {
+  def has(text: String, point: DecisionPoint[_]): Boolean = {
     val key = CompiledCache.Key(text, point.facts, point.answer +: point.alternative.toSeq)
     try {
       PolicyCompiler.cached.getOrElseUpdate(key)(throw new Unknown)

@@ -27,8 +27,11 @@ object Need {
   *
   * Adding a point is one object that extends this trait, its name in [[DecisionPoints]] and one file in
   * `tests/cases`.
+  *
+  * @tparam D
+  *   what an answer says, as a type of the point's own; equal where two answers say the same
   */
-trait DecisionPoint {
+trait DecisionPoint[D] {
 
   /** Name in settings, files and records, e.g. `dynamic_join_selection`. */
   def name: String
@@ -59,12 +62,18 @@ trait DecisionPoint {
   /** The answers there are, where the answer is a word. */
   def words: Seq[Word] = Nil
 
-  /** Whether an answer is legal on these facts and within the guard rails, as far as the facts alone tell.
+  /** What an answer says.
     *
     * @param answer
     *   a Catalyst value of the type [[answer]], never null
     */
-  def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict
+  def parse(answer: Any): D
+
+  /** A decision as an answer, a Catalyst value of the type [[answer]]. */
+  def toAnswer(decision: D): Any
+
+  /** Whether an answer is legal on these facts and within the guard rails, as far as the facts alone tell. */
+  def judge(answer: D, facts: FactsRow, guards: Guards): Verdict[D]
 
   /** An answer as it stands in the record: a word or number as it is, a struct as JSON without its nulls, an
     * array of positions as JSON.
@@ -132,5 +141,5 @@ object Guards {
   val SmallestTarget: Long = 1024
 }
 
-/** What is made of an answer: the decision to carry out, a Catalyst value, if any, and why. */
-final case class Verdict(decision: Option[Any], reason: Reason, detail: Option[String] = None)
+/** What is made of an answer: the decision to carry out, if any, and why. */
+final case class Verdict[+D](decision: Option[D], reason: Reason, detail: Option[String] = None)

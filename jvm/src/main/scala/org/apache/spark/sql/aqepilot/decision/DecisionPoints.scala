@@ -18,21 +18,21 @@ object DecisionPoints {
     "partition_coalescing"
   )
 
-  val all: Seq[DecisionPoint] = names.map(found)
+  val all: Seq[DecisionPoint[_]] = names.map(found)
 
-  private def found(name: String): DecisionPoint = {
+  private def found(name: String): DecisionPoint[_] = {
     val point = name.split('_').map(_.capitalize).mkString
     Class
       .forName(s"org.apache.spark.sql.aqepilot.points.$name.${point}Point$$")
       .getField("MODULE$")
       .get(null)
-      .asInstanceOf[DecisionPoint]
+      .asInstanceOf[DecisionPoint[_]]
   }
 
-  def named(name: String): Option[DecisionPoint] = all.find(_.name == name)
+  def named(name: String): Option[DecisionPoint[_]] = all.find(_.name == name)
 
   /** The facts that a policy's `when` may use: those known before any point is asked. */
-  val whenFacts: StructType = StructType(Seq(CommonFacts.query))
+  val whenFacts: StructType = StructType(CommonFacts.fields.take(1))
 
   /** Path, type and meaning of each leaf of a facts schema, e.g. `side.max_bytes`. */
   def leaves(schema: StructType, prefix: String = ""): Seq[(String, StructField)] =

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.decision
 
 import org.apache.spark.internal.config
-import org.apache.spark.sql.aqepilot.facts.QueryFacts
+import org.apache.spark.sql.aqepilot.facts.{Cluster, QueryFacts}
 import org.apache.spark.sql.aqepilot.reasons.Problem
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Setting}
 import org.apache.spark.sql.aqepilot.spark.{BySettings, PerApplication, Recent}
@@ -22,7 +22,7 @@ object Guardrails {
   private val ReservedBytes = 300L << 20
 
   def of(conf: SQLConf, sc: SparkContext): Guards = {
-    val slots = QueryFacts.taskSlots(sc)
+    val slots = Cluster.taskSlots(sc)
     known.of(sc).computeIfAbsent(slots, _ => new BySettings[Guards]).of(conf)(read(_, sc, slots))
   }
 
@@ -98,14 +98,14 @@ object Guardrails {
 
   private def broadcastMemory(sc: SparkContext): Long = executionBytes(
     sc.conf,
-    math.min(Runtime.getRuntime.maxMemory(), QueryFacts.executorMemoryBytes(sc))
+    math.min(Runtime.getRuntime.maxMemory(), Cluster.executorMemoryBytes(sc))
   ) / 2
 
   /** Nothing while the tasks that share an executor's memory are not known. Of a task's share an eighth is left for
     * the page that is begun last (`MemoryManager.pageSizeBytes`).
     */
   private def maxHashBuildBytes(sc: SparkContext, slots: Option[Int]): Long = slots.fold(0L) { n =>
-    val share = guaranteedBytes(sc.conf, QueryFacts.executorMemoryBytes(sc)) / n
+    val share = guaranteedBytes(sc.conf, Cluster.executorMemoryBytes(sc)) / n
     share - share / 8
   }
 

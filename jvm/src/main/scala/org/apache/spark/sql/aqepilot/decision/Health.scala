@@ -73,17 +73,17 @@ object Health {
   private val unlinked = new ConcurrentHashMap[String, String]()
 
   /** Why a point is off in this Spark; None when it is live. */
-  def reasonOff(point: DecisionPoint): Option[String] =
+  def reasonOff(point: DecisionPoint[_]): Option[String] =
     off.get(point.name).orElse(Option(unlinked.get(point.name)))
 
-  def isLive(point: DecisionPoint): Boolean =
+  def isLive(point: DecisionPoint[_]): Boolean =
     (off.isEmpty && unlinked.isEmpty) || reasonOff(point).isEmpty
 
   /** Switches points off for the driver's life where their fault is that this Spark lacks something: the JVM links
     * it no better the next time. Other faults change nothing: what a user's data source or function cannot link is
     * the failure of the one ask that came to it.
     */
-  def after(fault: Throwable, points: DecisionPoint*): Unit = fault match {
+  def after(fault: Throwable, points: DecisionPoint[_]*): Unit = fault match {
     case e: LinkageError if LinkFaults.areOursOrSparks(e) =>
       points.foreach(p => unlinked.putIfAbsent(p.name, unfit(e)))
     case _ =>
@@ -92,7 +92,7 @@ object Health {
   private def unfit(e: LinkageError): String =
     s"this Spark ($sparkVersion) does not fit: ${FailOpen.short(e)}"
 
-  private def unmet(point: DecisionPoint): Option[String] =
+  private def unmet(point: DecisionPoint[_]): Option[String] =
     try {
       val lacks = missing(point.needs)
       if (lacks.isEmpty) None
@@ -114,7 +114,7 @@ object Health {
   /** @param points
     *   a point of these that is off is a problem: there are policies for it
     */
-  def problems(points: Set[DecisionPoint]): Seq[Problem] = {
+  def problems(points: Set[DecisionPoint[_]]): Seq[Problem] = {
     val twoJars =
       if (jars.size < 2) Nil
       else

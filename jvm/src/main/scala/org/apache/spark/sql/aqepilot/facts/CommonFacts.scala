@@ -1,246 +1,268 @@
 package org.apache.spark.sql.aqepilot.facts
 
 import org.apache.spark.sql.aqepilot.settings.RunIdentity
+import org.apache.spark.sql.aqepilot.spark.{BySettings, SparkJoinRules}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
+import org.apache.spark.util.Utils
+import org.apache.spark.{SPARK_VERSION, SparkContext}
 
-/** Schema of the facts that every decision point has. Null always means that Spark does not know. */
+/** The query that is being planned, and where.
+  *
+  * @param conf
+  *   the session's settings
+  * @param executionId
+  *   none outside an execution
+  */
+final case class Query(sc: SparkContext, conf: SQLConf, executionId: Option[Long]) {
+  private[facts] lazy val run: RunIdentity = Runs.of(SQLConf.get, sc, executionId)
+}
+
+/** The facts that every decision point has. Null always means that Spark does not know. */
 object CommonFacts {
-
-  private[aqepilot] def fact(name: String, dataType: DataType, meaning: String): StructField =
-    StructField(name, dataType, nullable = true).withComment(meaning)
-
-  private val Bare = "aqepilot.bare"
-
-  /** Marks the field of a struct that an answer may give without the struct around it. */
-  private[aqepilot] def bare(field: StructField): StructField = field.copy(metadata =
-    new MetadataBuilder().withMetadata(field.metadata).putBoolean(Bare, true).build()
-  )
-
-  def bareField(answer: DataType): Option[StructField] = answer match {
-    case struct: StructType => struct.find(_.metadata.contains(Bare))
-    case _                  => None
-  }
-
-  private[aqepilot] def group(name: String, meaning: String, fields: StructField*): StructField =
-    fact(name, StructType(fields), meaning)
-
-  private[aqepilot] val tables: StructField =
-    fact("tables", ArrayType(StringType), "names of the tables or files beneath, in plan order")
-
-  private[aqepilot] val rowBytes: StructField = fact(
-    "row_bytes",
-    LongType,
-    "Spark's estimate of one row's size, by its columns' types, bytes (EstimationUtils.getSizePerRow)"
-  )
-
-  private[aqepilot] val joinType: StructField = fact(
-    "type",
-    StringType,
-    "INNER, CROSS, LEFT OUTER, RIGHT OUTER, FULL OUTER, LEFT SEMI, LEFT ANTI or EXISTENCE"
-  )
-
-  private[aqepilot] val conditionCanThrow: StructField = fact(
-    "condition_can_throw",
-    BooleanType,
-    "whether that condition could throw for some rows, by a division under ANSI, say"
-  )
-
-  /** @param what
-    *   a plan of what could meet them
-    */
-  private[aqepilot] def sparkFaults(what: String): StructField = fact(
-    "spark_faults",
-    ArrayType(StringType),
-    s"numbers of those faults of the running Spark release that a changed plan of $what could meet: SPARK_FAULT " +
-      "refuses the answers that lead there"
-  )
-
-  private[aqepilot] val prunes: StructField = fact(
-    "prunes",
-    BooleanType,
-    "whether Spark's own plan broadcasts this side, and reads only those partitions of the other side's tables " +
-      "for which the broadcast has rows (dynamic partition pruning)"
-  )
-
-  private[aqepilot] val isInPruningSide: StructField = fact(
-    "is_in_pruning_side",
-    BooleanType,
-    "whether the join is part of a side that prunes so: Spark plans such a side twice, and prunes only where " +
-      "both plans are alike"
-  )
-
-  /** The sizes of finished shuffles' partitions.
-    *
-    * @param ofEach
-    *   what the size of one partition is
-    */
-  private[aqepilot] def sizes(ofEach: String): Seq[StructField] = Seq(
-    fact("bytes_by_partition_id", ArrayType(LongType), ofEach),
-    fact(
-      "bytes_are_exact",
-      BooleanType,
-      "false above spark.shuffle.minNumPartitionsToHighlyCompress partitions, where Spark reports " +
-        "averages for small blocks"
-    ),
-    fact("shuffle_bytes", LongType, "sum of bytes_by_partition_id"),
-    fact("max_bytes", LongType, "largest of bytes_by_partition_id"),
-    fact("median_bytes", LongType, "median of bytes_by_partition_id, at least 1 (Utils.median)")
-  )
-
-  private[aqepilot] val sizesOfOne: Seq[StructField] =
-    sizes("shuffle bytes (compressed) of each partition, as MapOutputStatistics has them")
 
   private def sourceOf(what: String, sources: Seq[String]): String =
     s"where $what is from: ${sources.mkString(", ")}"
 
   private val sourcesOfJobs = RunIdentity.Sources.map(_._1)
 
-  val query: StructField = group(
-    "query",
-    "the query that is being planned",
-    fact("execution_id", LongType, "Spark's SQL execution id; null outside an execution (df.rdd)"),
-    fact(
+  private val ofQuery = Fact.of[Query]
+
+  /** Those of the query itself. */
+  val query: Facts[Query] = new Facts(
+    ofQuery("execution_id", "Spark's SQL execution id; null outside an execution (df.rdd)")(
+      _.executionId
+    ),
+    ofQuery(
       "fingerprint",
-      StringType,
       "SHA-256 of the analysed plan without literals: the same recurring query has the same " +
         "fingerprint on any day and driver; null outside an execution"
+    )(q => QueryFacts.fingerprint(q.executionId)),
+    ofQuery("description", "the job description (SparkContext.setJobDescription)")(
+      _.sc.getLocalProperty(SparkContext.SPARK_JOB_DESCRIPTION)
     ),
-    fact("description", StringType, "the job description (SparkContext.setJobDescription)"),
-    fact("app_name", StringType, "spark.app.name"),
-    fact("app_id", StringType, "the application's id"),
-    fact("user", StringType, "the user that runs the application"),
-    fact("tags", ArrayType(StringType), "job tags (SparkContext.addJobTag), sorted"),
-    fact("job", StringType, "the job that runs, the same name on each day"),
-    fact("job_source", StringType, sourceOf("its name", sourcesOfJobs)),
-    fact("run", StringType, "the run of the job, the same when its scheduler tries it again"),
-    fact("run_source", StringType, sourceOf("its id", sourcesOfJobs.filter(_ != RunIdentity.Dbt))),
-    fact(
+    ofQuery("app_name", "spark.app.name")(_.sc.appName),
+    ofQuery("app_id", "the application's id")(_.sc.applicationId),
+    ofQuery("user", "the user that runs the application")(_.sc.sparkUser),
+    ofQuery("tags", "job tags (SparkContext.addJobTag), sorted")(q => tags(q.sc)),
+    ofQuery("job", "the job that runs, the same name on each day")(_.run.job.value),
+    ofQuery("job_source", sourceOf("its name", sourcesOfJobs))(_.run.job.source),
+    ofQuery("run", "the run of the job, the same when its scheduler tries it again")(
+      _.run.run.value
+    ),
+    ofQuery("run_source", sourceOf("its id", sourcesOfJobs.filter(_ != RunIdentity.Dbt)))(
+      _.run.run.source
+    ),
+    ofQuery(
       "attempt",
-      IntegerType,
       "how many times the run has been started, this time included; null when nothing says so"
-    )
+    )(_.run.attempt.map(_.value))
   )
 
-  val conf: StructField = group(
-    "conf",
-    "the session's settings that Spark's own rules read",
-    fact(
+  private def tags(sc: SparkContext): Seq[String] =
+    Option(sc.getLocalProperty("spark.job.tags")).toSeq
+      .flatMap(_.split(",").toSeq)
+      .filter(_.nonEmpty)
+      .sorted
+
+  private val setting = Fact.of[SQLConf]
+
+  private val settings: Facts[SQLConf] = new Facts(
+    setting(
       "auto_broadcast_join_threshold",
-      LongType,
       "spark.sql.autoBroadcastJoinThreshold, bytes; -1 = never"
-    ),
-    fact(
+    )(_.autoBroadcastJoinThreshold),
+    setting(
       "adaptive_auto_broadcast_join_threshold",
-      LongType,
       "spark.sql.adaptive.autoBroadcastJoinThreshold, bytes; null when not set"
-    ),
-    fact(
+    )(_.getConf(SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD)),
+    setting(
       "non_empty_partition_ratio_for_broadcast_join",
-      DoubleType,
       "spark.sql.adaptive.nonEmptyPartitionRatioForBroadcastJoin"
-    ),
-    fact(
+    )(_.nonEmptyPartitionRatioForBroadcastJoin),
+    setting(
       "max_shuffled_hash_join_local_map_threshold",
-      LongType,
       "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold, bytes"
-    ),
-    fact(
+    )(_.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD)),
+    setting(
       "advisory_partition_size_in_bytes",
-      LongType,
       "spark.sql.adaptive.advisoryPartitionSizeInBytes, bytes"
-    ),
-    fact(
+    )(_.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)),
+    setting(
       "coalesce_partitions_parallelism_first",
-      BooleanType,
       "spark.sql.adaptive.coalescePartitions.parallelismFirst"
-    ),
-    fact(
+    )(_.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST)),
+    setting(
       "coalesce_partitions_enabled",
-      BooleanType,
       "spark.sql.adaptive.coalescePartitions.enabled"
-    ),
-    fact(
+    )(_.getConf(SQLConf.COALESCE_PARTITIONS_ENABLED)),
+    setting(
       "coalesce_partitions_min_partition_size",
-      LongType,
       "spark.sql.adaptive.coalescePartitions.minPartitionSize, bytes"
-    ),
-    fact(
+    )(_.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)),
+    setting(
       "coalesce_partitions_min_partition_num",
-      IntegerType,
       "spark.sql.adaptive.coalescePartitions.minPartitionNum; null when not set"
-    ),
-    fact(
+    )(_.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM)),
+    setting(
       "coalesce_partitions_initial_partition_num",
-      IntegerType,
       "spark.sql.adaptive.coalescePartitions.initialPartitionNum; null when not set"
-    ),
-    fact(
+    )(_.getConf(SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM)),
+    setting(
       "local_shuffle_reader_enabled",
-      BooleanType,
       "spark.sql.adaptive.localShuffleReader.enabled"
-    ),
-    fact(
+    )(_.getConf(SQLConf.LOCAL_SHUFFLE_READER_ENABLED)),
+    setting(
       "optimize_skews_in_rebalance_partitions_enabled",
-      BooleanType,
       "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled"
-    ),
-    fact(
+    )(_.getConf(SQLConf.ADAPTIVE_OPTIMIZE_SKEWS_IN_REBALANCE_PARTITIONS_ENABLED)),
+    setting(
       "rebalance_partitions_small_partition_factor",
-      DoubleType,
       "spark.sql.adaptive.rebalancePartitionsSmallPartitionFactor"
-    ),
-    fact("skew_join_enabled", BooleanType, "spark.sql.adaptive.skewJoin.enabled"),
-    fact(
+    )(_.getConf(SQLConf.ADAPTIVE_REBALANCE_PARTITIONS_SMALL_PARTITION_FACTOR)),
+    setting(
+      "skew_join_enabled",
+      "spark.sql.adaptive.skewJoin.enabled"
+    )(_.getConf(SQLConf.SKEW_JOIN_ENABLED)),
+    setting(
       "skewed_partition_factor",
-      DoubleType,
       "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
-    ),
-    fact(
+    )(_.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR)),
+    setting(
       "skewed_partition_threshold_in_bytes",
-      LongType,
       "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes, bytes"
-    ),
-    fact(
+    )(_.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD)),
+    setting(
       "force_optimize_skewed_join",
-      BooleanType,
       "spark.sql.adaptive.forceOptimizeSkewedJoin"
-    ),
-    fact("prefer_sort_merge_join", BooleanType, "spark.sql.join.preferSortMergeJoin"),
-    fact("shuffled_hash_join_factor", IntegerType, "spark.sql.shuffledHashJoinFactor"),
-    fact("shuffle_partitions", IntegerType, "spark.sql.shuffle.partitions"),
-    fact(
+    )(_.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN)),
+    setting("prefer_sort_merge_join", "spark.sql.join.preferSortMergeJoin")(_.preferSortMergeJoin),
+    setting(
+      "shuffled_hash_join_factor",
+      "spark.sql.shuffledHashJoinFactor"
+    )(_.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR)),
+    setting("shuffle_partitions", "spark.sql.shuffle.partitions")(_.numShufflePartitions),
+    setting(
       "convert_sort_merge_join_to_shuffled_hash_join_enabled",
-      BooleanType,
       "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin.enabled; null before Spark 4.3"
-    ),
-    fact(
+    )(SparkJoinRules.conversionEnabled(_)),
+    setting(
       "optimizer_excluded_rules",
-      ArrayType(StringType),
       "spark.sql.optimizer.excludedRules, the rules that are switched off"
-    ),
-    fact(
+    )(c => excluded(c.getConf(SQLConf.OPTIMIZER_EXCLUDED_RULES))),
+    setting(
       "adaptive_optimizer_excluded_rules",
-      ArrayType(StringType),
       "spark.sql.adaptive.optimizer.excludedRules, the same of AQE's"
-    )
+    )(c => excluded(c.getConf(SQLConf.ADAPTIVE_OPTIMIZER_EXCLUDED_RULES)))
   )
 
-  val cluster: StructField = group(
-    "cluster",
-    "what the query runs on",
-    fact("default_parallelism", IntegerType, "SparkContext.defaultParallelism"),
-    fact("executors", IntegerType, "executors registered now; 1 in local mode"),
-    fact(
+  private def excluded(rules: Option[String]): Seq[String] = rules.toSeq.flatMap(Utils.stringToSeq)
+
+  private val confs = new BySettings[InternalRow]
+
+  /** The settings that are facts, read once for all sessions with equal ones. */
+  def conf(of: SQLConf): InternalRow = confs.of(of)(settings.row(_).copy())
+
+  private val ofCluster = Fact.of[SparkContext]
+
+  /** Those of the cluster. */
+  val cluster: Facts[SparkContext] = new Facts(
+    ofCluster("default_parallelism", "SparkContext.defaultParallelism")(_.defaultParallelism),
+    ofCluster("executors", "executors registered now; 1 in local mode")(Cluster.executors),
+    ofCluster(
       "task_slots",
-      IntegerType,
       "tasks that run at once on one executor; null where an executor takes all its worker's cores and none " +
         "is there yet"
+    )(Cluster.taskSlots),
+    ofCluster("executor_memory_bytes", "heap of an executor, bytes")(Cluster.executorMemoryBytes),
+    ofCluster("driver_memory_bytes", "heap of the driver, bytes")(_ =>
+      Runtime.getRuntime.maxMemory()
     ),
-    fact("executor_memory_bytes", LongType, "heap of an executor, bytes"),
-    fact("driver_memory_bytes", LongType, "heap of the driver, bytes"),
-    fact("spark_version", StringType, "the running Spark's version, e.g. 4.3.0")
+    ofCluster("spark_version", "the running Spark's version, e.g. 4.3.0")(_ => SPARK_VERSION)
   )
 
-  /** The first of every point, in this order. */
-  val groups: Seq[StructField] = Seq(query, conf, cluster)
+  private val fact = Fact.of[Query]
+
+  /** The first facts of every point, in this order. */
+  val groups: Seq[Fact[Query]] = Seq(
+    fact.group("query", "the query that is being planned", query)(q => q),
+    fact.struct("conf", "the session's settings that Spark's own rules read", settings.schema)(q =>
+      conf(q.conf)
+    ),
+    fact.group("cluster", "what the query runs on", cluster)(_.sc)
+  )
+
+  /** Their fields. */
+  val fields: Seq[StructField] = groups.map(_.field)
+
+  /** Names of tables or files. */
+  def tables[A, T: FactType](fact: Fact.Declared[A])(value: A => T): Fact[A] =
+    fact("tables", "names of the tables or files beneath, in plan order")(value)
+
+  def rowBytes[A](fact: Fact.Declared[A])(value: A => Long): Fact[A] = fact(
+    "row_bytes",
+    "Spark's estimate of one row's size, by its columns' types, bytes (EstimationUtils.getSizePerRow)"
+  )(value)
+
+  def joinType[A](fact: Fact.Declared[A])(value: A => String): Fact[A] = fact(
+    "type",
+    "INNER, CROSS, LEFT OUTER, RIGHT OUTER, FULL OUTER, LEFT SEMI, LEFT ANTI or EXISTENCE"
+  )(value)
+
+  def conditionCanThrow[A](fact: Fact.Declared[A])(value: A => Boolean): Fact[A] = fact(
+    "condition_can_throw",
+    "whether that condition could throw for some rows, by a division under ANSI, say"
+  )(value)
+
+  /** @param plan
+    *   what could meet the faults, in words
+    */
+  def sparkFaults[A](fact: Fact.Declared[A], plan: String)(value: A => Seq[String]): Fact[A] = fact(
+    "spark_faults",
+    s"numbers of those faults of the running Spark release that a changed plan of $plan could meet: SPARK_FAULT " +
+      "refuses the answers that lead there"
+  )(value)
+
+  def prunes[A](fact: Fact.Declared[A])(value: A => Boolean): Fact[A] = fact(
+    "prunes",
+    "whether Spark's own plan broadcasts this side, and reads only those partitions of the other side's tables " +
+      "for which the broadcast has rows (dynamic partition pruning)"
+  )(value)
+
+  def isInPruningSide[A](fact: Fact.Declared[A])(value: A => Boolean): Fact[A] = fact(
+    "is_in_pruning_side",
+    "whether the join is part of a side that prunes so: Spark plans such a side twice, and prunes only where " +
+      "both plans are alike"
+  )(value)
+
+  /** The sizes of one finished shuffle's partitions. */
+  def sizesOfOne[A](fact: Fact.Declared[A])(value: A => Option[ShuffleFacts]): Seq[Fact[A]] =
+    sizes(
+      fact,
+      "shuffle bytes (compressed) of each partition, as MapOutputStatistics has them"
+    )(value)
+
+  /** The sizes of finished shuffles' partitions.
+    *
+    * @param meaning
+    *   of the size of one partition
+    * @param value
+    *   none where no shuffle has finished
+    */
+  def sizes[A](fact: Fact.Declared[A], meaning: String)(
+      value: A => Option[ShuffleFacts]
+  ): Seq[Fact[A]] = Seq(
+    fact("bytes_by_partition_id", meaning)(value(_).map(_.array)),
+    fact(
+      "bytes_are_exact",
+      "false above spark.shuffle.minNumPartitionsToHighlyCompress partitions, where Spark reports " +
+        "averages for small blocks"
+    )(value(_).map(_.bytes.length <= JoinSide.exactUpTo)),
+    fact("shuffle_bytes", "sum of bytes_by_partition_id")(value(_).map(_.total)),
+    fact("max_bytes", "largest of bytes_by_partition_id")(value(_).map(_.max)),
+    fact("median_bytes", "median of bytes_by_partition_id, at least 1 (Utils.median)")(
+      value(_).map(_.median)
+    )
+  )
 }

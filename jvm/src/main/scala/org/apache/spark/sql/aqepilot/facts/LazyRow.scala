@@ -25,13 +25,14 @@ private[aqepilot] object FactFault {
   *
   * Not thread-safe. Holds what its values are computed from: keep a [[copy]], not the row.
   */
-final class LazyRow(values: Array[() => Any]) extends BaseGenericInternalRow {
+final class LazyRow private[facts] (reads: Array[Any => Any], from: Any)
+    extends BaseGenericInternalRow {
 
   private val conf = SQLConf.get
-  private val computed = new Array[Any](values.length)
-  private val isComputed = new Array[Boolean](values.length)
+  private val computed = new Array[Any](reads.length)
+  private val isComputed = new Array[Boolean](reads.length)
 
-  override def numFields: Int = values.length
+  override def numFields: Int = reads.length
 
   override protected def genericGet(ordinal: Int): Any = {
     if (!isComputed(ordinal)) SQLConf.withExistingConf(conf)(compute(ordinal))
@@ -41,7 +42,7 @@ final class LazyRow(values: Array[() => Any]) extends BaseGenericInternalRow {
   /** Under the row's settings. */
   private def compute(ordinal: Int): Unit = {
     computed(ordinal) =
-      try values(ordinal)()
+      try reads(ordinal)(from)
       catch {
         case e: FactFault            => throw e
         case e: InterruptedException => throw e
@@ -70,5 +71,6 @@ final class LazyRow(values: Array[() => Any]) extends BaseGenericInternalRow {
 }
 
 object LazyRow {
-  def apply(values: (() => Any)*): LazyRow = new LazyRow(values.toArray)
+  def apply(values: (() => Any)*): LazyRow =
+    new LazyRow(values.map(value => (_: Any) => value()).toArray, null)
 }

@@ -14,7 +14,7 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.util.Utils
 import org.apache.spark.{ExecutorAllocationClient, SPARK_VERSION, SparkConf, SparkContext}
 
-/** The facts that every decision point has, in the order of `CommonFacts`. */
+/** The query that a thread plans or runs. */
 object QueryFacts {
 
   /** The SQL execution that this thread works for; None outside one (`df.rdd`, `explain`). */
@@ -29,109 +29,10 @@ object QueryFacts {
   def fingerprint(executionId: Option[Long]): Option[String] =
     executionId.flatMap(Fingerprints.of)
 
-  def query(sc: SparkContext, executionId: Option[Long]): LazyRow = {
-    lazy val run = Runs.of(SQLConf.get, sc, executionId)
-    LazyRow(
-      () => executionId.getOrElse(null),
-      () => string(fingerprint(executionId).orNull),
-      () => string(sc.getLocalProperty(SparkContext.SPARK_JOB_DESCRIPTION)),
-      () => string(sc.appName),
-      () => string(sc.applicationId),
-      () => string(sc.sparkUser),
-      () =>
-        strings(
-          Option(sc.getLocalProperty("spark.job.tags")).toSeq
-            .flatMap(_.split(",").toSeq)
-            .filter(_.nonEmpty)
-            .sorted
-        ),
-      () => string(run.job.value),
-      () => string(run.job.source),
-      () => string(run.run.value),
-      () => string(run.run.source),
-      () => run.attempt.map(_.value).getOrElse(null)
-    )
-  }
+  def query(sc: SparkContext, executionId: Option[Long]): LazyRow =
+    CommonFacts.query.row(Query(sc, SQLConf.get, executionId))
 
-  /** The settings that are facts. */
-  def conf(c: SQLConf): InternalRow = confs.of(c)(readConf(_).copy())
-
-  private val confs = new BySettings[InternalRow]
-
-  private def readConf(c: SQLConf): LazyRow = LazyRow(
-    () => c.autoBroadcastJoinThreshold,
-    () => c.getConf(SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD).getOrElse(null),
-    () => c.nonEmptyPartitionRatioForBroadcastJoin,
-    () => c.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD),
-    () => c.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES),
-    () => c.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST),
-    () => c.getConf(SQLConf.COALESCE_PARTITIONS_ENABLED),
-    () => c.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE),
-    () => c.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM).getOrElse(null),
-    () => c.getConf(SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM).getOrElse(null),
-    () => c.getConf(SQLConf.LOCAL_SHUFFLE_READER_ENABLED),
-    () => c.getConf(SQLConf.ADAPTIVE_OPTIMIZE_SKEWS_IN_REBALANCE_PARTITIONS_ENABLED),
-    () => c.getConf(SQLConf.ADAPTIVE_REBALANCE_PARTITIONS_SMALL_PARTITION_FACTOR),
-    () => c.getConf(SQLConf.SKEW_JOIN_ENABLED),
-    () => c.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR),
-    () => c.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD),
-    () => c.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN),
-    () => c.preferSortMergeJoin,
-    () => c.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR),
-    () => c.numShufflePartitions,
-    () => SparkJoinRules.conversionEnabled(c).getOrElse(null),
-    () => excluded(c.getConf(SQLConf.OPTIMIZER_EXCLUDED_RULES)),
-    () => excluded(c.getConf(SQLConf.ADAPTIVE_OPTIMIZER_EXCLUDED_RULES))
-  )
-
-  private def excluded(rules: Option[String]): ArrayData =
-    strings(rules.toSeq.flatMap(Utils.stringToSeq))
-
-  def cluster(sc: SparkContext): LazyRow = LazyRow(
-    () => sc.defaultParallelism,
-    () => executors(sc),
-    () => taskSlots(sc).getOrElse(null),
-    () => executorMemoryBytes(sc),
-    () => Runtime.getRuntime.maxMemory(),
-    () => string(SPARK_VERSION)
-  )
-
-  private def executors(sc: SparkContext): Int = sc.schedulerBackend match {
-    case client: ExecutorAllocationClient => client.getExecutorIds().size
-    case _                                => 1
-  }
-
-  /** Tasks that run at once on one executor; None while that is not known. */
-  def taskSlots(sc: SparkContext): Option[Int] = {
-    val cpusPerTask = sc.conf.get(config.CPUS_PER_TASK.key, "1").toDouble // whole before 4.3
-    def ofCores(cores: Int) = Some(math.max(1, (cores / cpusPerTask).toInt))
-    sc.schedulerBackend match {
-      case local: LocalSchedulerBackend                 => ofCores(local.totalCores)
-      case _ if sc.conf.contains(config.EXECUTOR_CORES) =>
-        ofCores(sc.conf.get(config.EXECUTOR_CORES))
-      case _ => sc.conf.get("spark.master", "") match {
-          case LocalCluster(cores)               => ofCores(cores.toInt)
-          case url if url.startsWith("spark://") =>
-            // An executor takes all the cores of its worker, which the driver knows once it has registered.
-            sc.statusStore.executorList(activeOnly = true)
-              .filterNot(_.id == SparkContext.DRIVER_IDENTIFIER).map(_.maxTasks)
-              .reduceOption(_ max _).filter(_ > 0)
-          case _ => ofCores(sc.conf.get(config.EXECUTOR_CORES))
-        }
-    }
-  }
-
-  private val LocalCluster = """local-cluster\[\s*\d+\s*,\s*(\d+)\s*,\s*\d+\s*\]""".r
-
-  /** Heap of an executor: in local mode the driver's. */
-  def executorMemoryBytes(sc: SparkContext): Long =
-    if (isLocal(sc.conf)) Runtime.getRuntime.maxMemory()
-    else sc.conf.get(config.EXECUTOR_MEMORY) * 1024L * 1024L
-
-  private def isLocal(conf: SparkConf): Boolean = {
-    val master = conf.get("spark.master", "")
-    master == "local" || master.startsWith("local[")
-  }
+  def cluster(sc: SparkContext): LazyRow = CommonFacts.cluster.row(sc)
 
   def string(s: String): UTF8String = UTF8String.fromString(s)
 

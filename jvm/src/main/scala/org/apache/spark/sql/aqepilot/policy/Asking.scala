@@ -8,8 +8,25 @@ import org.apache.spark.sql.aqepilot.spark.{FailOpen, PerApplication, Sessions}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
-/** One policy's answer, a Catalyst value that is never null, or why there is none. */
-final case class PolicyAnswer(policy: NamedPolicy, value: Either[EvaluationFailure, Any])
+/** What a policy answered.
+  *
+  * @param value
+  *   a Catalyst value, never null
+  */
+final class Answer[D](point: DecisionPoint[D], value: Any) {
+
+  /** What it says. */
+  val decision: D = point.parse(value)
+
+  /** As it stands in the record. */
+  lazy val text: String = point.show(value)
+}
+
+/** One policy's answer, or why there is none. */
+final case class PolicyAnswer[D](
+    policy: NamedPolicy,
+    answer: Either[EvaluationFailure, Answer[D]]
+)
 
 /** What asking gave.
   *
@@ -20,14 +37,19 @@ final case class PolicyAnswer(policy: NamedPolicy, value: Either[EvaluationFailu
   * @param micros
   *   time for all these facts and the answers, those of an experiment's other arms included
   */
-final case class Asked(
+final case class Asked[D](
     facts: InternalRow,
-    verdicts: Seq[(PolicyAnswer, Verdict)],
+    verdicts: Seq[(PolicyAnswer[D], Verdict[D])],
     micros: Double
 ) {
 
-  /** The decision to carry out, with the policy that took it. */
-  def enforced: Option[(PolicyAnswer, Any)] = verdicts.collectFirst {
+  /** The decision to carry out. */
+  def decision: Option[D] = enforced.map(_._2)
+
+  /** The policy whose decision is carried out. */
+  def decidedBy: Option[PolicyAnswer[D]] = enforced.map(_._1)
+
+  private def enforced: Option[(PolicyAnswer[D], D)] = verdicts.collectFirst {
     case (by, Verdict(Some(decision), _, _)) if by.policy.mode == Mode.Enforce => (by, decision)
   }
 }
@@ -48,40 +70,44 @@ object Asking {
     * @param facts
     *   the point's facts row, whose first field is `query`; computed when read
     */
-  def of(
+  def of[D](
       session: Sessions.Classic,
       set: PolicySet,
-      point: DecisionPoint,
+      point: DecisionPoint[D],
       executionId: Option[Long],
       answer: (CompiledPolicy, LazyRow) => Either[EvaluationFailure, Any] = _.eval(_),
-      judge: Option[(Any, FactsRow, Guards) => Verdict] = None,
+      judge: Option[(D, FactsRow, Guards) => Verdict[D]] = None,
       begun: Long = System.nanoTime()
-  )(facts: => LazyRow): Asked =
+  )(facts: => LazyRow): Asked[D] =
     unwrapping {
       val sc = session.sparkContext
       val fingerprint =
         QueryFacts.fingerprint(executionId) // once for a query, before any policy is asked
       val row = facts
       lazy val guards = Guardrails.of(session.sessionState.conf, sc)
-      def verdicts(of: PolicySet) = {
-        val asked = of.at(point, fingerprint)
-        val answers = AskBudget.within(deadline.of(sc))(ask(asked, row, answer))
-        answers.map { given =>
-          given -> (given.value match {
-            case Left(failure) => Verdict(None, failure.reason, Some(failure.message))
-            case Right(value)  =>
-              judge.getOrElse(point.judge _)(value, new FactsRow(point.facts, row), guards)
-          })
+      def verdicts(policies: PolicySet): Seq[(PolicyAnswer[D], Verdict[D])] = {
+        val asked = policies.at(point, fingerprint)
+        val answers = AskBudget.within(deadline.of(sc))(ask(point, asked, row, answer))
+        answers.map { by =>
+          by -> by.answer.fold(
+            failure => Verdict(None, failure.reason, Some(failure.message)),
+            answer =>
+              judge.getOrElse(point.judge _)(
+                answer.decision,
+                new FactsRow(point.facts, row),
+                guards
+              )
+          )
         }
       }
       val own = verdicts(set)
       val all = row.copy()
       def asked = Asked(all, own, (System.nanoTime() - begun) / 1e3)
-      val enforced = asked.enforced.map(_._2)
+      val decision = asked.decision
       set.otherArms.foreach { others =>
         FailOpen("experiment", ()) {
-          others.compare(point, executionId, enforced) { other =>
-            Asked(all, verdicts(other), 0).enforced.map(_._2)
+          others.compare(point, executionId, decision) { other =>
+            Asked(all, verdicts(other), 0).decision
           }
         }
       }
@@ -101,25 +127,26 @@ object Asking {
   /** @return
     *   every answer that was not null, in order; the last is the one to apply if it enforces and did not fail
     */
-  private def ask(
+  private def ask[D](
+      point: DecisionPoint[D],
       policies: Seq[NamedPolicy],
       facts: LazyRow,
       answer: (CompiledPolicy, LazyRow) => Either[EvaluationFailure, Any]
-  ): Seq[PolicyAnswer] = {
-    val answers = Seq.newBuilder[PolicyAnswer]
+  ): Seq[PolicyAnswer[D]] = {
+    val answers = Seq.newBuilder[PolicyAnswer[D]]
     val rest = policies.iterator
     var decided = false
     while (!decided && rest.hasNext) {
       val policy = rest.next()
       isMeant(policy, facts) match {
-        case Left(failure) => answers += PolicyAnswer(policy, Left(failure))
+        case Left(failure) => answers += PolicyAnswer[D](policy, Left(failure))
         case Right(false)  =>
         case Right(true)   =>
           policy.compiled.foreach(answer(_, facts) match {
             case Right(null) =>
-            case given       =>
-              answers += PolicyAnswer(policy, given)
-              decided = given.isRight && policy.mode == Mode.Enforce
+            case value       =>
+              answers += PolicyAnswer(policy, value.map(new Answer(point, _)))
+              decided = value.isRight && policy.mode == Mode.Enforce
           })
       }
     }

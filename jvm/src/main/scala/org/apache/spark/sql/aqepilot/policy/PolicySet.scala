@@ -13,7 +13,7 @@ import org.apache.spark.sql.aqepilot.settings.Mode
   */
 final case class NamedPolicy(
     name: String,
-    point: DecisionPoint,
+    point: DecisionPoint[_],
     text: String,
     when: Option[String],
     mode: Mode,
@@ -51,20 +51,20 @@ final class PolicySet(
   private val live: Map[String, Seq[NamedPolicy]] = policies.filter(_.isLive).groupBy(_.point.name)
 
   /** Those that there are policies for, also ones that are off. */
-  def points: Set[DecisionPoint] = policies.map(_.point).toSet
+  def points: Set[DecisionPoint[_]] = policies.map(_.point).toSet
 
   /** Whether anybody is to be asked at a point. */
-  def isAsked(point: DecisionPoint): Boolean =
+  def isAsked(point: DecisionPoint[_]): Boolean =
     at(point).nonEmpty || otherArms.exists(_.isAsked(point))
 
   def beside(others: OtherArms): PolicySet =
     new PolicySet(policies, problems, ofQuery, Some(others))
 
   /** Those to ask at a point, in order. */
-  def at(point: DecisionPoint): Seq[NamedPolicy] = live.getOrElse(point.name, Nil)
+  def at(point: DecisionPoint[_]): Seq[NamedPolicy] = live.getOrElse(point.name, Nil)
 
   /** Those to ask at a point about a query, in order. */
-  def at(point: DecisionPoint, fingerprint: => Option[String]): Seq[NamedPolicy] =
+  def at(point: DecisionPoint[_], fingerprint: => Option[String]): Seq[NamedPolicy] =
     ofQuery.fold(at(point)) { within =>
       val query = fingerprint
       at(point).map(within(_, query)).filter(_.isLive)
@@ -79,7 +79,7 @@ object PolicySet {
 trait OtherArms {
 
   /** Whether any of them is to be asked at a point. */
-  def isAsked(point: DecisionPoint): Boolean
+  def isAsked(point: DecisionPoint[_]): Boolean
 
   /** Looks whether an arm would decide otherwise.
     *
@@ -88,7 +88,7 @@ trait OtherArms {
     * @param of
     *   what another's policies would do
     */
-  def compare(point: DecisionPoint, executionId: Option[Long], own: Option[Any])(
+  def compare(point: DecisionPoint[_], executionId: Option[Long], own: Option[Any])(
       of: PolicySet => Option[Any]
   ): Unit
 }

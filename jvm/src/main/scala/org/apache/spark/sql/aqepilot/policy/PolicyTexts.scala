@@ -20,7 +20,7 @@ object PolicyTexts {
     */
   def compile(
       text: String,
-      point: DecisionPoint,
+      point: DecisionPoint[_],
       caller: Caller
   ): Either[PolicyError, CompiledPolicy] =
     if (PythonText.is(text)) PythonPolicy.compile(text, point, caller)

@@ -23,9 +23,9 @@ import io.aqepilot.log.{AqePilotDecision, EventSchema}
   * @param sparkStrategy
   *   what Spark would run without us
   * @param chosen
-  *   what the decision's fate is read from, a small value, of a legal answer
+  *   what the fate of a legal answer is read from, a small value
   */
-final case class Subject(
+final case class Subject[-D](
     name: String,
     factsId: String,
     id: Option[Any] = None,
@@ -34,7 +34,7 @@ final case class Subject(
     tables: Option[String] = None,
     sparkAnswer: Option[String] = None,
     sparkStrategy: Option[String] = None,
-    chosen: Any => Option[Any] = _ => None
+    chosen: D => Option[Any] = (_: D) => None
 )
 
 /** Writes what was decided into the decision log. */
@@ -51,27 +51,27 @@ object DecisionRecord {
     * @param outcome
     *   what became of the decision to carry out when it was put into the plan
     */
-  def write(
+  def write[D](
       session: Sessions.Classic,
-      point: DecisionPoint,
+      point: DecisionPoint[D],
       executionId: Option[Long],
-      subject: => Subject,
-      asked: Asked,
+      subject: => Subject[D],
+      asked: Asked[D],
       outcome: (Reason, Option[String]) = (Reason.Applied, None)
   ): Unit = {
     val log = DecisionLog.get(session.sparkContext)
     val draft = blank(session, point, executionId)
     lazy val about = subject
     lazy val fingerprint = new FactsRow(point.facts, asked.facts).string("query.fingerprint")
-    lazy val enforced = asked.enforced.map(_._1)
+    lazy val decidedBy = asked.decidedBy
 
-    def event(answer: Option[PolicyAnswer], verdict: Verdict): Decided = {
-      val shadow = answer.exists(_.policy.mode == Mode.Shadow)
+    def event(by: Option[PolicyAnswer[D]], verdict: Verdict[D]): Decided = {
+      val shadow = by.exists(_.policy.mode == Mode.Shadow)
       val (reason, detail) =
         if (shadow && verdict.decision.isDefined) (Reason.Shadow, verdict.detail)
-        else if (answer.isDefined && answer == enforced) outcome
+        else if (by.isDefined && by == decidedBy) outcome
         else (verdict.reason, verdict.detail)
-      val value = answer.flatMap(_.value.toOption)
+      val answer = by.flatMap(_.answer.toOption)
       val event = draft.copy(
         decisionId = log.nextDecisionId(),
         fingerprint = fingerprint,
@@ -79,10 +79,10 @@ object DecisionRecord {
         side = about.side,
         tables = about.tables,
         factsId = about.factsId,
-        policy = answer.map(_.policy.name),
-        revision = answer.map(_.policy.revision),
-        mode = answer.fold(Mode.Enforce.name)(_.policy.mode.name),
-        answer = value.map(point.show(_).take(MaxAnswerChars)),
+        policy = by.map(_.policy.name),
+        revision = by.map(_.policy.revision),
+        mode = by.fold(Mode.Enforce.name)(_.policy.mode.name),
+        answer = answer.map(_.text.take(MaxAnswerChars)),
         sparkAnswer = about.sparkAnswer,
         sparkStrategy = about.sparkStrategy,
         applied = reason == Reason.Applied,
@@ -91,12 +91,16 @@ object DecisionRecord {
         askedMicros = asked.micros,
         subject = Some(about.name)
       )
-      Decided(event, about.id, verdict.decision.flatMap(_ => value).flatMap(about.chosen))
+      Decided(
+        event,
+        about.id,
+        verdict.decision.flatMap(_ => answer).flatMap(legal => about.chosen(legal.decision))
+      )
     }
 
     log.decided(
       if (asked.verdicts.isEmpty) Seq(event(None, Verdict(None, Reason.NullAnswer)))
-      else asked.verdicts.map { case (answer, verdict) => event(Some(answer), verdict) },
+      else asked.verdicts.map { case (by, verdict) => event(Some(by), verdict) },
       FactsText.of(asked.facts, point.facts)
     )
   }
@@ -104,7 +108,7 @@ object DecisionRecord {
   /** Keeps a fault of ours at a point away from the query, which goes on with `otherwise`, and records it. Where this
     * Spark lacks something, the point is off from now on.
     */
-  def failingOpen[T](point: DecisionPoint, otherwise: => T)(body: => T): T =
+  def failingOpen[T](point: DecisionPoint[_], otherwise: => T)(body: => T): T =
     FailOpen.recover(point.name) { fault =>
       FailOpen("health", ())(Health.after(fault, point))
       FailOpen("record", ())(Sessions.active.foreach { session =>
@@ -116,7 +120,7 @@ object DecisionRecord {
   /** Nobody could be asked. Recorded once for each execution, point and reason. */
   def undecided(
       session: Sessions.Classic,
-      point: DecisionPoint,
+      point: DecisionPoint[_],
       reason: Reason,
       detail: String,
       tables: Option[String]
@@ -133,7 +137,7 @@ object DecisionRecord {
 
   private val MaxAnswerChars = 2000
 
-  private def blank(session: Sessions.Classic, point: DecisionPoint, executionId: Option[Long]) =
+  private def blank(session: Sessions.Classic, point: DecisionPoint[_], executionId: Option[Long]) =
     AqePilotDecision(
       schemaVersion = EventSchema.Version,
       time = System.currentTimeMillis(),

@@ -49,7 +49,7 @@ trait FactsText {
 object FactsText {
 
   def of(facts: InternalRow, schema: StructType): FactsText = (how, redact) => {
-    val count = CommonFacts.groups.size
+    val count = CommonFacts.fields.size
     val values = facts.toSeq(schema)
     val (common, own) = values.splitAt(count)
     val (ofCommon, ofOwn) = schema.fields.splitAt(count)

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.rule
 
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guardrails, Guards, Health, Verdict}
-import org.apache.spark.sql.aqepilot.facts.{FactsRow, LazyRow, QueryFacts}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow, LazyRow, Query, QueryFacts}
 import org.apache.spark.sql.aqepilot.policy.{
   Asked,
   Asking,
@@ -19,8 +19,8 @@ import org.apache.spark.sql.internal.SQLConf
 /** What the rule of each decision point does alike, once at each planning: it asks the policies that are in force in
   * the session, and writes down what came of the answers. A rule itself matches, and rewrites.
   */
-final class PointRule private (
-    val point: DecisionPoint,
+final class PointRule[D] private (
+    val point: DecisionPoint[D],
     val session: Sessions.Classic,
     set: PolicySet
 ) {
@@ -29,6 +29,9 @@ final class PointRule private (
 
   /** None outside an execution. */
   val executionId: Option[Long] = QueryFacts.executionId(session.sparkContext)
+
+  /** The query that is planned. */
+  val query: Query = Query(session.sparkContext, conf, executionId)
 
   /** The guard rails in force. */
   lazy val guards: Guards = Guardrails.of(conf, session.sparkContext)
@@ -39,7 +42,7 @@ final class PointRule private (
   /** @param of
     *   what the answers depend on beside the policies and the settings that are facts
     */
-  def key(of: Product): PointRule.Key = PointRule.Key(set, QueryFacts.conf(conf), of)
+  def key(of: Product): PointRule.Key = PointRule.Key(set, CommonFacts.conf(conf), of)
 
   /** Asks about one thing.
     *
@@ -52,9 +55,9 @@ final class PointRule private (
     */
   def ask(
       answer: (CompiledPolicy, LazyRow) => Either[EvaluationFailure, Any] = _.eval(_),
-      judge: Option[(Any, FactsRow, Guards) => Verdict] = None,
+      judge: Option[(D, FactsRow, Guards) => Verdict[D]] = None,
       begun: Long = System.nanoTime()
-  )(facts: => LazyRow): Asked =
+  )(facts: => LazyRow): Asked[D] =
     Asking.of(session, set, point, executionId, answer, judge, begun)(facts)
 
   /** Keeps a fault of ours in a part of a plan away from the rest of it. */
@@ -66,8 +69,8 @@ final class PointRule private (
     * @param subject
     *   computed later: by what does not change any more, so not by settings
     */
-  def record(asked: Asked, outcome: (Reason, Option[String]) = PointRule.Applied)(
-      subject: => Subject
+  def record(asked: Asked[D], outcome: (Reason, Option[String]) = PointRule.Applied)(
+      subject: => Subject[D]
   ): Unit =
     FailOpen("record", ())(
       DecisionRecord.write(session, point, executionId, subject, asked, outcome)
@@ -78,7 +81,7 @@ final class PointRule private (
     * @param fault
     *   of ours; counted and logged
     */
-  def recordRewrite(asked: Asked, fault: Option[String])(subject: => Subject): Unit = {
+  def recordRewrite(asked: Asked[D], fault: Option[String])(subject: => Subject[D]): Unit = {
     fault.foreach(FailOpen.fault(point.name, _))
     record(asked, fault.fold(PointRule.Applied)(f => (Reason.InvalidRewrite, Some(f))))(subject)
   }
@@ -104,12 +107,12 @@ object PointRule {
     * @param evenUnasked
     *   whether to decide though no policy is to be asked
     */
-  def apply[T](
-      point: DecisionPoint,
+  def apply[D, T](
+      point: DecisionPoint[D],
       unchanged: => T,
       concerns: => Boolean = true,
       evenUnasked: => Boolean = false
-  )(decide: PointRule => T): T =
+  )(decide: PointRule[D] => T): T =
     DecisionRecord.failingOpen(point, unchanged) {
       if (!Health.isLive(point) || !concerns) unchanged
       else {

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
   * @param points
   *   those that cannot do without it, and are off then
   */
-final class Registered(points: Seq[DecisionPoint]) {
+final class Registered(points: Seq[DecisionPoint[_]]) {
 
   def logical(rule: => Rule[LogicalPlan]): Rule[LogicalPlan] =
     orElse[Rule[LogicalPlan]](NoLogicalRule)(rule)
@@ -37,13 +37,13 @@ final class Registered(points: Seq[DecisionPoint]) {
 object Registered {
 
   /** Registers for some points; nothing, where not even a rule that does nothing could stand in. */
-  def at(points: DecisionPoint*)(register: Registered => Unit): Unit =
+  def at(points: DecisionPoint[_]*)(register: Registered => Unit): Unit =
     FailOpen.recover(named(points))(Health.after(_, points: _*)) {
       standIns
       register(new Registered(points))
     }
 
-  private def named(points: Seq[DecisionPoint]): String =
+  private def named(points: Seq[DecisionPoint[_]]): String =
     if (points.isEmpty) "rule" else points.map(_.name).mkString(", ")
 
   private lazy val standIns: Unit =

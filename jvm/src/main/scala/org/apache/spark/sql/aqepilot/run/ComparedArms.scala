@@ -17,10 +17,10 @@ final class ComparedArms(val assigned: Assigned, own: Arm, others: Seq[(Arm, Pol
     if (assigned.isExposed || assigned.inForce != own) Nil
     else others.filter { case (arm, _) => assigned.of.stopped(arm).isEmpty }
 
-  def isAsked(point: DecisionPoint): Boolean =
+  def isAsked(point: DecisionPoint[_]): Boolean =
     inForce.exists(_._2.at(point).exists(_.mode == Mode.Enforce))
 
-  def compare(point: DecisionPoint, executionId: Option[Long], own: Option[Any])(
+  def compare(point: DecisionPoint[_], executionId: Option[Long], own: Option[Any])(
       of: PolicySet => Option[Any]
   ): Unit = if (isAsked(point) || own.isDefined) {
     def said(decision: Option[Any]) = decision.fold("Spark's own")(point.show(_).take(MaxChars))

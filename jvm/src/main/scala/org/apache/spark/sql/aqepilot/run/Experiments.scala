@@ -5,7 +5,7 @@ import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong}
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.DecisionPoints
-import org.apache.spark.sql.aqepilot.facts.{QueryFacts, Runs}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Query, QueryFacts, Runs}
 import org.apache.spark.sql.aqepilot.settings.{
   AqePilotConf,
   Arm,
@@ -230,7 +230,11 @@ object Experiments {
 
   private val known = new PerApplication[Option[Running]](sc =>
     Definition.read(sc.conf.getOption, Runs.limit(sc)).map(
-      new Running(_, QueryFacts.query(sc, _), Notes.of(sc).experiment(_))
+      new Running(
+        _,
+        id => CommonFacts.query.row(Query(sc, SQLConf.get, id)),
+        Notes.of(sc).experiment(_)
+      )
     )
   )
 

@@ -1,14 +1,8 @@
 package org.apache.spark.sql.aqepilot.sql
 
-import org.apache.spark.sql.aqepilot.decision.{
-  DecisionPoint,
-  DecisionPoints,
-  Guardrails,
-  Guards,
-  Verdict
-}
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, DecisionPoints, Guardrails, Guards}
 import org.apache.spark.sql.aqepilot.facts.FactsRow
-import org.apache.spark.sql.aqepilot.policy.PolicyTexts
+import org.apache.spark.sql.aqepilot.policy.{Answer, PolicyTexts}
 import org.apache.spark.sql.aqepilot.policy.python.Caller
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.aqepilot.spark.Sessions
@@ -40,34 +34,31 @@ object Rehearsal {
       )
     val guards =
       Sessions.active.fold(NoGuards)(s => Guardrails.of(SQLConf.get, s.sparkContext))
-    val (answer, verdict) = decide(point, text, parse(point, facts), guards)
-    Seq(answer, verdict.decision.map(point.show), verdict.reason.code, verdict.detail)
+    decide(point, text, parse(point, facts), guards)
   }
 
-  /** The policy's answer on a facts row, and what is made of it. */
-  def decide(
-      point: DecisionPoint,
+  private[aqepilot] def decide[D](
+      point: DecisionPoint[D],
       text: String,
       facts: InternalRow,
       guards: Guards
-  ): (Option[String], Verdict) =
+  ): Seq[Any] =
     PolicyTexts.compile(text, point, Caller.session(SQLConf.get)) match {
       case Left(e)       => throw new IllegalArgumentException(s"${e.code}: ${e.message}")
       case Right(policy) =>
         policy.eval(facts) match {
-          case Left(failure) =>
-            (None, Verdict(None, failure.reason, Some(failure.message)))
-          case Right(null)   => (None, Verdict(None, Reason.NullAnswer))
-          case Right(answer) =>
-            (
-              Some(point.show(answer)),
-              point.judge(answer, new FactsRow(point.facts, facts), guards)
-            )
+          case Left(failure) => Seq(None, None, failure.reason.code, Some(failure.message))
+          case Right(null)   => Seq(None, None, Reason.NullAnswer.code, None)
+          case Right(value)  =>
+            val answer = new Answer(point, value)
+            val verdict = point.judge(answer.decision, new FactsRow(point.facts, facts), guards)
+            val decision = verdict.decision.map(d => point.show(point.toAnswer(d)))
+            Seq(Some(answer.text), decision, verdict.reason.code, verdict.detail)
         }
     }
 
   /** A facts row out of JSON. */
-  def parse(point: DecisionPoint, facts: String): InternalRow = {
+  def parse(point: DecisionPoint[_], facts: String): InternalRow = {
     val parsed = JsonToStructs(
       point.facts,
       Map("mode" -> "FAILFAST"),

@@ -163,7 +163,7 @@ private[aqepilot] object Status {
       Seq(row(kind, Reason.InternalError.code, null, FailOpen.short(e)))
     }(rows)
 
-  private def reasonOffHere(p: DecisionPoint, conf: => SQLConf): Option[String] =
+  private def reasonOffHere(p: DecisionPoint[_], conf: => SQLConf): Option[String] =
     FailOpen.recover("status")(e => Option(FailOpen.short(e)))(
       CostEvaluatorInstall.reasonOff(p, conf)
     )

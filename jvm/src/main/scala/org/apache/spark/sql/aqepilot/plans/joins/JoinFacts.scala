@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.plans.joins
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.facts.{JoinSide, LazyRow, QueryFacts}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, JoinSide, LazyRow, QueryFacts}
 import org.apache.spark.sql.aqepilot.plans.promises.CanThrow
 import org.apache.spark.sql.aqepilot.spark.Sessions
 import org.apache.spark.sql.catalyst.InternalRow
@@ -84,7 +84,7 @@ final class JoinFacts(
     )
     LazyRow(
       () => QueryFacts.query(sc, executionId),
-      () => QueryFacts.conf(conf),
+      () => CommonFacts.conf(conf),
       () => QueryFacts.cluster(sc),
       () => joinRow,
       () => if (isLeft) leftRow else rightRow,

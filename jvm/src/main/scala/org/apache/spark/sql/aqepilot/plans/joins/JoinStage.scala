@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.plans.joins
 
+import org.apache.spark.sql.aqepilot.facts.ShuffleFacts
 import scala.collection.mutable
 
 import org.apache.spark.MapOutputStatistics
@@ -60,6 +61,8 @@ final case class StageShuffle(
     canSplit: Boolean
 ) {
   val stats: MapOutputStatistics = stage.mapStats.get
+
+  lazy val sizes: ShuffleFacts = ShuffleFacts.of(stats)
 }
 
 /** The joins that run in one stage, down to the shuffles that they read: two for a shuffled join, the streamed

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.plans.joins
 
+import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 import java.util.{Collections, WeakHashMap}
 
@@ -73,6 +74,12 @@ final class JoinState(
   /** Whether something beneath runs in barrier mode, maybe in the join's own stage. */
   @volatile var isAboveBarrier: Boolean = false
 
+  private val ofPoints = new ConcurrentHashMap[JoinState.OfPoint[_], Any]()
+
+  /** What a point remembers of this join. */
+  def of[A](point: JoinState.OfPoint[A]): A =
+    ofPoints.computeIfAbsent(point, _ => point.begin()).asInstanceOf[A]
+
   val skew = new SkewState
   val selection = new SelectionState
   val tables = new TableState
@@ -81,17 +88,8 @@ final class JoinState(
   def isDecided: Boolean = left.isDecided || right.isDecided || selection.inForce.isDefined
 }
 
-/** What asking about one join gave.
-  *
-  * @param built
-  *   how Spark's own rule split the join
-  */
-final case class AskedSkew(asked: Asked, built: SkewLayout, strategy: String)
-
-/** What is remembered of a join for `skew_join`. Asked and recorded under the join's monitor. */
+/** How a join is split. */
 final class SkewState {
-
-  val memory = new Memory[AskedSkew]
 
   /** How Spark's own rule split the join in the latest re-plan. */
   @volatile var built: Option[SkewLayout] = None
@@ -101,6 +99,9 @@ final class SkewState {
 }
 
 object JoinState {
+
+  /** What one point remembers of each join. */
+  final class OfPoint[A](private[JoinState] val begin: () => A)
 
   private val tag = TreeNodeTag[Array[Long]]("aqepilot.join")
   private val states =
@@ -147,7 +148,7 @@ object JoinState {
   }
 
   /** Writes down that nobody is asked about a join that has no state. */
-  def recordUntracked(at: PointRule, joinType: JoinType, tables: => Option[String]): Unit =
+  def recordUntracked(at: PointRule[_], joinType: JoinType, tables: => Option[String]): Unit =
     at.undecided(
       Reason.UntrackedJoin,
       s"a ${JoinFacts.name(joinType)} join made by a re-plan",

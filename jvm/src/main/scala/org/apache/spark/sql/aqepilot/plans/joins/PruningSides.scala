@@ -112,7 +112,7 @@ private[aqepilot] object PruningSides {
   private def markAll(plan: LogicalPlan): Unit = plan.foreach(_.setTagValue(tag, ()))
 
   /** Writes down what such a part's shuffles or joins would be decided on, and are not. */
-  def record(at: PointRule, tables: => Option[String]): Unit = at.undecided(
+  def record(at: PointRule[_], tables: => Option[String]): Unit = at.undecided(
     Reason.ReadsMore,
     "a broadcast of this part prunes partitions, and must be as Spark plans it a second time",
     tables

@@ -11,13 +11,13 @@ import org.apache.spark.sql.catalyst.InternalRow
   *   how Spark would run it
   */
 final case class AskedSelection(
-    asked: Asked,
+    asked: Asked[Any],
     spark: Option[Selection],
     sparkStrategy: Option[String]
 ) {
 
   def decision: Option[Selection] =
-    asked.enforced.map { case (_, row) => Selection.of(row.asInstanceOf[InternalRow]) }
+    asked.decision.map(row => Selection.of(row.asInstanceOf[InternalRow]))
 }
 
 /** What is remembered of a join for `join_selection`. Asked and recorded under the join's monitor. */

@@ -5,13 +5,13 @@ import org.apache.spark.sql.aqepilot.rule.Memory
 
 /** What asking about one side gave. */
 final case class AskedSide(
-    asked: Asked,
+    asked: Asked[Any],
     sparkWord: Option[String],
     sparkStrategy: Option[String]
 ) {
 
   /** The word to put into the plan. */
-  def word: Option[String] = asked.enforced.map(_._2.toString)
+  def word: Option[String] = asked.decision.map(_.toString)
 }
 
 /** What is remembered of one side. Guarded by its join's monitor. */

@@ -135,7 +135,7 @@ private[aqepilot] object ReadTwice {
   }
 
   /** Writes down what such a part's joins or shuffles would be decided on, and are not. */
-  def record(at: PointRule, tables: => Option[String]): Unit = at.undecided(
+  def record(at: PointRule[_], tables: => Option[String]): Unit = at.undecided(
     Reason.NonDeterministicCte,
     "a part of the query with rand() or the like is read several times",
     tables

@@ -76,7 +76,7 @@ private[aqepilot] object SparksTasks {
       "the partitions become an RDD's; what is below a `repartition` with a number and columns is decided"
 
   /** In a plan as Spark prepares it. */
-  def of(at: PointRule, plan: SparkPlan): Parts[SparkPlan] =
+  def of(at: PointRule[_], plan: SparkPlan): Parts[SparkPlan] =
     of(plan, RddConversion.leaving(at.executionId, isRunning(plan)))
 
   private def isRunning(plan: SparkPlan) = plan.exists(_.isInstanceOf[QueryStageExec])
@@ -155,7 +155,7 @@ private[aqepilot] object SparksTasks {
   def hasBarrier(plan: LogicalPlan): Boolean = plan.exists(isBarrier(_))
 
   /** In a plan that is being optimised or planned. What the planner broadcasts is not known here. */
-  def of(at: PointRule, plan: LogicalPlan): Parts[LogicalPlan] =
+  def of(at: PointRule[_], plan: LogicalPlan): Parts[LogicalPlan] =
     of(plan, leaving(at.executionId, plan))
 
   private def leaving(executionId: Option[Long], plan: LogicalPlan) = plan match {

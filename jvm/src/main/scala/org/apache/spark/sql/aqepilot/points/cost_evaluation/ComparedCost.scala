@@ -5,7 +5,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.Cost
 
 /** The answers on two plans. */
-final private case class AskedPlans(current: Asked, candidate: Asked)
+final private case class AskedPlans(current: Asked[Any], candidate: Asked[Any])
 
 /** The two costs of one re-plan.
   *

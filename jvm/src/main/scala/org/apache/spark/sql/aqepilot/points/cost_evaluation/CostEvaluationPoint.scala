@@ -1,7 +1,8 @@
 package org.apache.spark.sql.aqepilot.points.cost_evaluation
 
+import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guards, Need, Verdict}
-import org.apache.spark.sql.aqepilot.facts.CommonFacts.{fact, group}
+import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
 import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.types._
@@ -11,7 +12,7 @@ import org.apache.spark.sql.types._
   * Stands beside Spark's `SimpleCostEvaluator`, or the evaluator that
   * `spark.sql.adaptive.customCostEvaluatorClass` names.
   */
-object CostEvaluationPoint extends DecisionPoint {
+object CostEvaluationPoint extends DecisionPoint[Any] {
 
   override val name: String = "cost_evaluation"
 
@@ -63,10 +64,7 @@ object CostEvaluationPoint extends DecisionPoint {
   )
 
   override val facts: StructType = StructType(
-    Seq(
-      CommonFacts.query,
-      CommonFacts.conf,
-      CommonFacts.cluster,
+    CommonFacts.fields ++ Seq(
       group("plan", "the plan that is asked about", planFields: _*),
       group(
         "current",
@@ -102,7 +100,11 @@ object CostEvaluationPoint extends DecisionPoint {
   override val answerMeaning: String =
     "the plan's cost in shuffles, as in spark.cost: the cheaper plan runs, the re-plan when both cost the same"
 
-  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict = {
+  override def parse(answer: Any): Any = answer
+
+  override def toAnswer(decision: Any): Any = decision
+
+  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] = {
     val cost = answer.asInstanceOf[Double]
     def refused(what: String) = Verdict(None, Reason.OutOfRange, Some(what))
     if (cost.isNaN || cost.isInfinite) refused(s"a cost of $cost cannot be compared")

@@ -99,7 +99,7 @@ object CostEvaluatorInstall {
     theirs.fold(SparkCosts.evaluator(SQLConf.get))(CostEvaluator.instantiate(_, running))
 
   /** Why the point is off in a session. */
-  def reasonOff(point: DecisionPoint, conf: SQLConf): Option[String] =
+  def reasonOff(point: DecisionPoint[_], conf: SQLConf): Option[String] =
     if (point != CostEvaluationPoint) None
     else
       conf.getConf(setting) match {

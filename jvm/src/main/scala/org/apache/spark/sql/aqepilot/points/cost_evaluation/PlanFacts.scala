@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.cost_evaluation
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.facts.{Estimates, JoinSide, LazyRow, QueryFacts}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Estimates, JoinSide, LazyRow, QueryFacts}
 import org.apache.spark.sql.aqepilot.plans.joins.PruningFilters
 import org.apache.spark.sql.aqepilot.spark.SparkCosts
 import org.apache.spark.sql.catalyst.InternalRow
@@ -144,7 +144,7 @@ object CostFacts {
     def ifCandidate(value: => Any): Any = if (plan.isCurrent) null else value
     LazyRow(
       () => QueryFacts.query(sc, executionId),
-      () => QueryFacts.conf(conf),
+      () => CommonFacts.conf(conf),
       () => QueryFacts.cluster(sc),
       () => plan.row(current),
       () => ifCandidate(current.row(current)),

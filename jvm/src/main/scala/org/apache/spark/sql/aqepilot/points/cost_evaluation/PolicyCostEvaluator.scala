@@ -50,11 +50,11 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     }
   }
 
-  private def at[T](unchanged: T)(decide: PointRule => T): T =
+  private def at[T](unchanged: T)(decide: PointRule[Any] => T): T =
     PointRule(CostEvaluationPoint, unchanged, evenUnasked = JoinState.anyForced)(decide)
 
   /** The re-plan's cost against the current plan's, as compare has it; None = as Spark's own costs are. */
-  private def order(at: PointRule, c: Comparison, plan: SparkPlan, own: Cost): Option[Int] = {
+  private def order(at: PointRule[Any], c: Comparison, plan: SparkPlan, own: Cost): Option[Int] = {
     val byForced = Integer.compare(forcedSkewJoins(c.plan), forcedSkewJoins(plan))
     if (byForced != 0) {
       def facts(plan: SparkPlan, isCurrent: Boolean) = PlanFacts.of(plan, isCurrent)
@@ -93,7 +93,7 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
               (SparkCosts.isSkewJoin(j) || SkewLayout.of(j).isSplit) => j
       }.size
 
-  private def ask(at: PointRule, c: Comparison, plan: SparkPlan, own: Cost): Option[Int] = {
+  private def ask(at: PointRule[Any], c: Comparison, plan: SparkPlan, own: Cost): Option[Int] = {
     val begun = System.nanoTime()
     val current = PlanFacts.of(c.plan, isCurrent = true)
     val candidate = PlanFacts.of(plan, isCurrent = false)
@@ -122,16 +122,17 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
       }
     val number = memory.number
     if (number > known) {
-      def record(name: String, asked: Asked, own: Cost): Unit = at.record(asked, outcome(compared)) {
-        Subject(
-          s"plan $id.$number, $name",
-          s"cost-$id-$number-$name",
-          tables = c.plan.logicalLink.map(Tables.described),
-          sparkAnswer = Some(SparkCosts.inShuffles(own).fold(own.toString)(_.toString)),
-          sparkStrategy = Some(CostFates.plan(adopts)),
-          chosen = _ => compared.toOption.map(o => CostFates.Chosen(o <= 0, adopts))
-        )
-      }
+      def record(name: String, asked: Asked[Any], own: Cost): Unit =
+        at.record(asked, outcome(compared)) {
+          Subject(
+            s"plan $id.$number, $name",
+            s"cost-$id-$number-$name",
+            tables = c.plan.logicalLink.map(Tables.described),
+            sparkAnswer = Some(SparkCosts.inShuffles(own).fold(own.toString)(_.toString)),
+            sparkStrategy = Some(CostFates.plan(adopts)),
+            chosen = _ => compared.toOption.map(o => CostFates.Chosen(o <= 0, adopts))
+          )
+        }
       record("current", answers.current, c.own)
       record("re-plan", answers.candidate, own)
     }
@@ -151,7 +152,7 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
       candidateOwn: Option[Double],
       sparkAdopts: Boolean
   ): Either[Refused, Int] = {
-    def decided(a: Asked) = a.enforced.map(_._2.asInstanceOf[Double])
+    def decided(a: Asked[Any]) = a.decision.map(_.asInstanceOf[Double])
     val (current, candidate) = (decided(asked.current), decided(asked.candidate))
     if (current.isEmpty && candidate.isEmpty) Left((Reason.NullAnswer, None))
     else

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 
+import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{
   DecisionPoint,
   Guards,
@@ -8,7 +9,7 @@ import org.apache.spark.sql.aqepilot.decision.{
   Verdict,
   Word
 }
-import org.apache.spark.sql.aqepilot.facts.CommonFacts.{fact, group}
+import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
 import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
 import org.apache.spark.sql.types._
 
@@ -17,7 +18,7 @@ import org.apache.spark.sql.types._
   * Stands beside Spark's `DynamicJoinSelection` (3.5 to 4.2) and, on 4.3, `DemoteBroadcastHashJoin` with
   * `ConvertSortMergeJoinToShuffledHashJoin`.
   */
-object DynamicJoinSelectionPoint extends DecisionPoint with JoinWords {
+object DynamicJoinSelectionPoint extends DecisionPoint[Any] with JoinWords {
 
   override val name: String = "dynamic_join_selection"
 
@@ -54,7 +55,7 @@ object DynamicJoinSelectionPoint extends DecisionPoint with JoinWords {
 
   private def sideFields: Seq[StructField] = Seq(
     fact("is_left", BooleanType, "whether it is the join's left side"),
-    CommonFacts.tables,
+    OldFacts.tables,
     fact("is_finished", BooleanType, "whether its shuffle has run, with statistics"),
     fact(
       "is_plain_stage",
@@ -65,10 +66,10 @@ object DynamicJoinSelectionPoint extends DecisionPoint with JoinWords {
     fact("is_broadcast", BooleanType, "whether it is a broadcast stage already"),
     fact("size_in_bytes", LongType, "rows' size, uncompressed, bytes; measured for a plain stage"),
     fact("row_count", LongType, "rows; measured for a plain stage, null when not known"),
-    CommonFacts.rowBytes,
+    OldFacts.rowBytes,
     fact("num_partitions", IntegerType, "partitions of the shuffle"),
     fact("num_mappers", IntegerType, "map tasks that wrote the shuffle")
-  ) ++ CommonFacts.sizesOfOne ++ Seq(
+  ) ++ OldFacts.sizesOfOne ++ Seq(
     fact("non_empty_ratio", DoubleType, "share of the partitions that are not empty, 0 to 1"),
     fact("can_broadcast", BooleanType, "whether the join type lets this side be broadcast"),
     fact(
@@ -76,19 +77,16 @@ object DynamicJoinSelectionPoint extends DecisionPoint with JoinWords {
       BooleanType,
       "whether the join's type and keys let a shuffled hash join build from this side"
     ),
-    CommonFacts.prunes
+    OldFacts.prunes
   )
 
   override val facts: StructType = StructType(
-    Seq(
-      CommonFacts.query,
-      CommonFacts.conf,
-      CommonFacts.cluster,
+    CommonFacts.fields ++ Seq(
       group(
         "join",
         "the join",
         fact("id", LongType, "stable for the life of the query, unique in the driver"),
-        CommonFacts.joinType,
+        OldFacts.joinType,
         fact("key_count", IntegerType, "number of equality keys"),
         fact("key_types", ArrayType(StringType), "SQL types of the keys, e.g. bigint"),
         fact(
@@ -97,11 +95,11 @@ object DynamicJoinSelectionPoint extends DecisionPoint with JoinWords {
           "whether the keys can be sorted, for a sort-merge join"
         ),
         fact("has_condition", BooleanType, "whether there is a condition beside the equality keys"),
-        CommonFacts.conditionCanThrow,
+        OldFacts.conditionCanThrow,
         fact("left_hint", StringType, "the user's strategy hint on the left side, in Spark's word"),
         fact("right_hint", StringType, "the user's strategy hint on the right side"),
-        CommonFacts.sparkFaults("the join"),
-        CommonFacts.isInPruningSide
+        OldFacts.sparkFaults("the join"),
+        OldFacts.isInPruningSide
       ),
       group("side", "the side that is asked about", sideFields: _*),
       group("other", "the other side; null facts while its shuffle runs", sideFields: _*),
@@ -127,7 +125,11 @@ object DynamicJoinSelectionPoint extends DecisionPoint with JoinWords {
 
   override val answerMeaning: String = "a join hint for this side, in Spark's words"
 
-  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict =
+  override def parse(answer: Any): Any = answer
+
+  override def toAnswer(decision: Any): Any = decision
+
+  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] =
     JoinLegality.verdict(answer.toString, facts, guards)
 
   override val movesRows: Boolean = true

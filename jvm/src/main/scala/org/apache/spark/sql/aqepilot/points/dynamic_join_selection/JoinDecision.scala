@@ -20,7 +20,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint}
 
 /** One join at one re-plan. */
 final private class JoinDecision(
-    at: PointRule,
+    at: PointRule[Any],
     join: Join,
     state: JoinState,
     left: JoinSide,

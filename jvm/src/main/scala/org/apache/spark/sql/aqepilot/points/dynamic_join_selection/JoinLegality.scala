@@ -22,7 +22,7 @@ import org.apache.spark.unsafe.types.UTF8String
   */
 object JoinLegality {
 
-  def verdict(answer: String, facts: FactsRow, guards: Guards): Verdict = {
+  def verdict(answer: String, facts: FactsRow, guards: Guards): Verdict[Any] = {
     def refused(reason: Reason, detail: String) = Verdict(None, reason, Some(detail))
     val accepted = Verdict(Some(UTF8String.fromString(answer)), Reason.Applied)
     val joinType = facts.string("join.type").getOrElse("?")
@@ -110,7 +110,7 @@ object JoinLegality {
     })
   }
 
-  private def broadcastGuard(facts: FactsRow, guards: Guards): Option[Verdict] = {
+  private def broadcastGuard(facts: FactsRow, guards: Guards): Option[Verdict[Any]] = {
     val bytes = facts.long("side.size_in_bytes")
     val rows = facts.long("side.row_count")
     if (bytes.forall(_ > guards.maxBroadcastBytes))
@@ -140,7 +140,7 @@ object JoinLegality {
       }
   }
 
-  private def hashGuard(facts: FactsRow, guards: Guards): Option[Verdict] = {
+  private def hashGuard(facts: FactsRow, guards: Guards): Option[Verdict[Any]] = {
     val why = hashBuildBytes(facts, "side", guards.growth) match {
       case Some(needed) => guards.hashBuildTooLarge(needed)
       case None         =>

@@ -31,7 +31,7 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
       else throw new IllegalStateException("more than hints would have changed")
     }
 
-  private def decide(at: PointRule, join: Join): Join = join match {
+  private def decide(at: PointRule[Any], join: Join): Join = join match {
     case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>
       val left = JoinSide.of(join.left)
       val right = JoinSide.of(join.right)

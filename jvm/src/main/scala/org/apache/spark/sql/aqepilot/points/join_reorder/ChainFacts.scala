@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot.points.join_reorder
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.facts.{
   Beneath,
+  CommonFacts,
   Estimates,
   JoinSide,
   LazyRow,
@@ -52,7 +53,7 @@ final class ChainFacts(
     LazyRow(values(plan, position): _*)
 
   private lazy val query = QueryFacts.query(sc, executionId)
-  private lazy val settings = QueryFacts.conf(conf)
+  private lazy val settings = CommonFacts.conf(conf)
   private lazy val cluster = QueryFacts.cluster(sc)
 
   private lazy val chainRow: LazyRow = LazyRow(

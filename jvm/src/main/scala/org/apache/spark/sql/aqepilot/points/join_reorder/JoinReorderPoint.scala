@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
+import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{
   DecisionPoint,
   Guards,
@@ -8,7 +9,7 @@ import org.apache.spark.sql.aqepilot.decision.{
   SparkFaults,
   Verdict
 }
-import org.apache.spark.sql.aqepilot.facts.CommonFacts.{fact, group}
+import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
 import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.catalyst.util.ArrayData
@@ -18,7 +19,7 @@ import org.apache.spark.sql.types._
   *
   * Stands beside Spark's `ReorderJoin`, before statistics order joins (`spark.sql.cbo.joinReorder.enabled`).
   */
-object JoinReorderPoint extends DecisionPoint {
+object JoinReorderPoint extends DecisionPoint[Any] {
 
   override val name: String = "join_reorder"
 
@@ -33,7 +34,7 @@ object JoinReorderPoint extends DecisionPoint {
 
   private val relation: Seq[StructField] = Seq(
     fact("position", IntegerType, "where Spark's own order has it; 0 = first"),
-    CommonFacts.tables,
+    OldFacts.tables,
     fact("size_in_bytes", LongType, "Spark's estimate of its size, bytes: see estimate_from"),
     fact("row_count", LongType, "rows; null when Spark does not know"),
     fact(
@@ -50,10 +51,7 @@ object JoinReorderPoint extends DecisionPoint {
   )
 
   override val facts: StructType = StructType(
-    Seq(
-      CommonFacts.query,
-      CommonFacts.conf,
-      CommonFacts.cluster,
+    CommonFacts.fields ++ Seq(
       group(
         "chain",
         "all that is joined",
@@ -69,7 +67,7 @@ object JoinReorderPoint extends DecisionPoint {
           IntegerType,
           "joins without a condition in Spark's own order"
         ),
-        CommonFacts.sparkFaults("the chain"),
+        OldFacts.sparkFaults("the chain"),
         fact(
           "pruned",
           ArrayType(PrunedRelation.schema),
@@ -97,7 +95,7 @@ object JoinReorderPoint extends DecisionPoint {
         "joined",
         "what is joined so far; null facts when the candidate would be the first",
         fact("num_relations", IntegerType, "relations joined; 0 for the first candidate"),
-        CommonFacts.tables,
+        OldFacts.tables,
         fact("size_in_bytes", LongType, "Spark's estimate of their join"),
         fact("row_count", LongType, "Spark's estimate of its rows; null without column statistics")
       )
@@ -117,7 +115,11 @@ object JoinReorderPoint extends DecisionPoint {
 
   def isScore(score: Double): Boolean = !score.isNaN && !score.isInfinity
 
-  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict = {
+  override def parse(answer: Any): Any = answer
+
+  override def toAnswer(decision: Any): Any = decision
+
+  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] = {
     val refusal = answer match {
       case order: ArrayData =>
         val pruned =

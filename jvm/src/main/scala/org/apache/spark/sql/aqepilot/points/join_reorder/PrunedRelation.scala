@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
-import org.apache.spark.sql.aqepilot.facts.CommonFacts.fact
+import org.apache.spark.sql.aqepilot.facts.OldFacts
+import org.apache.spark.sql.aqepilot.facts.OldFacts.fact
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.catalyst.util.GenericArrayData

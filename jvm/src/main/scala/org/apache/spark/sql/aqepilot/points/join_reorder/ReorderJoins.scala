@@ -54,7 +54,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
   }
 
   private def reordered(
-      at: PointRule,
+      at: PointRule[Any],
       plan: LogicalPlan,
       parts: SparksTasks.Parts[LogicalPlan]
   ): LogicalPlan = {
@@ -84,7 +84,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
   private def replaced(plan: LogicalPlan, by: Seq[(LogicalPlan, LogicalPlan)]): LogicalPlan =
     by.find(_._1 eq plan).fold(plan.mapChildren(replaced(_, by)))(_._2)
 
-  private def decided(at: PointRule, chain: JoinChain, keeps: Option[Reason]): LogicalPlan = {
+  private def decided(at: PointRule[Any], chain: JoinChain, keeps: Option[Reason]): LogicalPlan = {
     val facts = new ChainFacts(chain, at.session.sparkContext, at.conf, at.executionId)
     val asked = at.ask(
       (policy, whole) =>
@@ -93,7 +93,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
       Some(judge(chain))
     )(facts.whole)
     val id = ids.incrementAndGet()
-    val order = asked.enforced.map { case (_, o) => o.asInstanceOf[ArrayData].toIntArray().toSeq }
+    val order = asked.decision.map(o => o.asInstanceOf[ArrayData].toIntArray().toSeq)
     val plan = order.fold(chain.top)(ordered(chain, _, id))
     val fault = if (plan eq chain.top) None else PlanIntegrity.fault(chain, plan)
     keeps match {
@@ -117,7 +117,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
     if (plan.output == chain.top.output) plan else Project(chain.top.output, plan)
   }
 
-  private def judge(chain: JoinChain)(answer: Any, facts: FactsRow, guards: Guards): Verdict =
+  private def judge(chain: JoinChain)(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] =
     point.judge(answer, facts, guards) match {
       case Verdict(Some(order: ArrayData), _, _) =>
         val further = chain.crossProducts(order.toIntArray().toSeq) - chain.sparkCrossProducts
@@ -142,7 +142,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
   private val NoImplicitProduct =
     "a join of the query has no condition, which spark.sql.crossJoin.enabled=false forbids"
 
-  private def subject(chain: JoinChain, id: Long): Subject = {
+  private def subject(chain: JoinChain, id: Long): Subject[Any] = {
     val spark = chain.relations.indices.mkString("[", ",", "]")
     Subject(
       s"join order $id",

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
+import org.apache.spark.sql.aqepilot.decision.AnswerField
+import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{
   DecisionPoint,
   Guards,
@@ -8,7 +10,7 @@ import org.apache.spark.sql.aqepilot.decision.{
   Verdict,
   Word
 }
-import org.apache.spark.sql.aqepilot.facts.CommonFacts.{fact, group}
+import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
 import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types._
@@ -17,7 +19,7 @@ import org.apache.spark.sql.types._
   *
   * Stands beside Spark's planner strategy `JoinSelection`.
   */
-object JoinSelectionPoint extends DecisionPoint with JoinWords {
+object JoinSelectionPoint extends DecisionPoint[Any] with JoinWords {
 
   override val name: String = "join_selection"
 
@@ -41,7 +43,7 @@ object JoinSelectionPoint extends DecisionPoint with JoinWords {
   )
 
   private def sideFields: Seq[StructField] = Seq(
-    CommonFacts.tables,
+    OldFacts.tables,
     fact(
       "size_in_bytes",
       LongType,
@@ -49,7 +51,7 @@ object JoinSelectionPoint extends DecisionPoint with JoinWords {
         "left out"
     ),
     fact("row_count", LongType, "rows; null when Spark does not know"),
-    CommonFacts.rowBytes,
+    OldFacts.rowBytes,
     fact(
       "estimate_from",
       StringType,
@@ -123,19 +125,16 @@ object JoinSelectionPoint extends DecisionPoint with JoinWords {
       BooleanType,
       "whether it is smaller than the other side by spark.sql.shuffledHashJoinFactor (muchSmaller)"
     ),
-    CommonFacts.prunes
+    OldFacts.prunes
   )
 
   override val facts: StructType = StructType(
-    Seq(
-      CommonFacts.query,
-      CommonFacts.conf,
-      CommonFacts.cluster,
+    CommonFacts.fields ++ Seq(
       group(
         "join",
         "the join",
         fact("id", LongType, "stable for the life of the query, unique in the driver"),
-        CommonFacts.joinType,
+        OldFacts.joinType,
         fact("key_count", IntegerType, "number of equality keys; 0 for a join without"),
         fact("key_types", ArrayType(StringType), "SQL types of the equality keys"),
         fact(
@@ -148,7 +147,7 @@ object JoinSelectionPoint extends DecisionPoint with JoinWords {
           BooleanType,
           "whether there is a condition beside the equality keys"
         ),
-        CommonFacts.conditionCanThrow,
+        OldFacts.conditionCanThrow,
         fact("condition", StringType, "the whole join condition, as SQL; null for none"),
         fact(
           "is_null_aware",
@@ -159,8 +158,8 @@ object JoinSelectionPoint extends DecisionPoint with JoinWords {
         fact("left_hint", StringType, "the user's hint on the left side"),
         fact("right_hint", StringType, "the user's hint on the right side"),
         fact("is_replan", BooleanType, "whether the query runs already"),
-        CommonFacts.sparkFaults("the join"),
-        CommonFacts.isInPruningSide
+        OldFacts.sparkFaults("the join"),
+        OldFacts.isInPruningSide
       ),
       group("left", "the join's left side", sideFields: _*),
       group("right", "the join's right side", sideFields: _*),
@@ -182,7 +181,7 @@ object JoinSelectionPoint extends DecisionPoint with JoinWords {
 
   override val answer: StructType = StructType(
     Seq(
-      CommonFacts.bare(
+      AnswerField.bare(
         fact("strategy", StringType, "the strategy, in Spark's hint words; null = Spark's")
       ),
       fact(
@@ -197,7 +196,11 @@ object JoinSelectionPoint extends DecisionPoint with JoinWords {
   override val answerMeaning: String =
     "how to run the join; the strategy alone, as a word, will do; an answer that is null keeps Spark's choice"
 
-  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict =
+  override def parse(answer: Any): Any = answer
+
+  override def toAnswer(decision: Any): Any = decision
+
+  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] =
     SelectionLegality.verdict(answer.asInstanceOf[InternalRow], facts, guards)
 
   override val movesRows: Boolean = true

@@ -25,7 +25,7 @@ object SelectJoin extends SparkStrategy {
     case _ => Nil
   }
 
-  private def decide(at: PointRule, join: Join): Seq[SparkPlan] = JoinState.of(join) match {
+  private def decide(at: PointRule[Any], join: Join): Seq[SparkPlan] = JoinState.of(join) match {
     case Some(state) if state.isReadTwice =>
       ReadTwice.record(at, Some(tables(join)))
       Nil

@@ -29,7 +29,7 @@ import org.apache.spark.sql.execution.SparkPlan
 
 /** One join at one planning. */
 final private class SelectionDecision(
-    at: PointRule,
+    at: PointRule[Any],
     join: Join,
     state: JoinState,
     tables: => String

@@ -5,7 +5,13 @@ import java.util.Locale
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.JoinWords.{BuildLeft => LEFT, BuildRight => RIGHT, _}
 import org.apache.spark.sql.aqepilot.decision.Selection
-import org.apache.spark.sql.aqepilot.facts.{Estimates, LazyRow, PlannedSide, QueryFacts}
+import org.apache.spark.sql.aqepilot.facts.{
+  CommonFacts,
+  Estimates,
+  LazyRow,
+  PlannedSide,
+  QueryFacts
+}
 import org.apache.spark.sql.aqepilot.plans.joins.{
   FaultShapes,
   JoinFacts,
@@ -75,7 +81,7 @@ final class SelectionFacts(
     runTimeHint(join.hint.rightHint, state.userHint.rightHint)
   )
 
-  lazy val settings: InternalRow = QueryFacts.conf(conf)
+  lazy val settings: InternalRow = CommonFacts.conf(conf)
 
   /** All that an answer depends on, beside the settings. */
   def version: Product = (left.version, right.version, join.hint, join.joinType, isReplan)

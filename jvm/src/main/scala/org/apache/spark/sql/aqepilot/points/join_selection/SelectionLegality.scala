@@ -23,7 +23,7 @@ import org.apache.spark.sql.catalyst.InternalRow
   */
 object SelectionLegality {
 
-  def verdict(answer: InternalRow, facts: FactsRow, guards: Guards): Verdict =
+  def verdict(answer: InternalRow, facts: FactsRow, guards: Guards): Verdict[Any] =
     decide(answer, facts, guards) match {
       case Right(selection)       => Verdict(Some(selection.row), Reason.Applied)
       case Left((reason, detail)) => Verdict(None, reason, Some(detail))

@@ -50,7 +50,7 @@ object CoalesceShuffleReads extends Rule[SparkPlan] with AQEShuffleReadRule {
 }
 
 /** One stage. */
-final private class StageDecision(at: PointRule, plan: SparkPlan) {
+final private class StageDecision(at: PointRule[Any], plan: SparkPlan) {
   import StageDecision._
 
   private val groups = CoalesceGroups.of(plan)
@@ -61,7 +61,7 @@ final private class StageDecision(at: PointRule, plan: SparkPlan) {
     lazy val redone = new RedoneReads(at.session, plan, FinalStage.required(plan))
     val outcomes = groups.map { group =>
       val asked = at.ask()(facts.row(group, at.session.sparkContext, at.conf))
-      (group, asked, asked.enforced.map(a => redo(redone, group, CoalescingAnswer.of(a._2))))
+      (group, asked, asked.decision.map(a => redo(redone, group, CoalescingAnswer.of(a))))
     }
     val (result, fault) = combine(redone, outcomes.flatMap(_._3))
     FailOpen("record", ())(outcomes.foreach { case (group, asked, outcome) =>
@@ -116,7 +116,7 @@ final private class StageDecision(at: PointRule, plan: SparkPlan) {
 
   private def record(
       group: CoalesceGroup,
-      asked: Asked,
+      asked: Asked[Any],
       outcome: Option[Outcome],
       fault: Option[(Reason, String)]
   ): Unit = {

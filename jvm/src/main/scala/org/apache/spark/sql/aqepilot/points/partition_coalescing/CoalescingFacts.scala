@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot.points.partition_coalescing
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.facts.{
+  CommonFacts,
   DearRows,
   JoinSide,
   LazyRow,
@@ -41,7 +42,7 @@ final class CoalescingFacts(
 
   def row(group: CoalesceGroup, sc: SparkContext, conf: SQLConf): LazyRow = LazyRow(
     () => QueryFacts.query(sc, executionId),
-    () => QueryFacts.conf(conf),
+    () => CommonFacts.conf(conf),
     () => QueryFacts.cluster(sc),
     () => stage(group),
     () => shuffle(group),

@@ -44,7 +44,7 @@ object CoalescingLegality {
   import Guards.SmallestTarget
   import PartitionCoalescingPoint._
 
-  def verdict(answer: CoalescingAnswer, facts: FactsRow, guards: Guards): Verdict = {
+  def verdict(answer: CoalescingAnswer, facts: FactsRow, guards: Guards): Verdict[Any] = {
     def refused(reason: Reason, detail: String) = Verdict(None, reason, Some(detail))
 
     val notPositive = Seq(

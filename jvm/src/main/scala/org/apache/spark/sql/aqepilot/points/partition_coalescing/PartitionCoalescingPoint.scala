@@ -1,7 +1,8 @@
 package org.apache.spark.sql.aqepilot.points.partition_coalescing
 
+import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guards, Need, Verdict}
-import org.apache.spark.sql.aqepilot.facts.CommonFacts.{fact, group}
+import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
 import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
 import org.apache.spark.sql.types._
 
@@ -10,7 +11,7 @@ import org.apache.spark.sql.types._
   * Stands beside Spark's `CoalesceShufflePartitions`, `OptimizeShuffleWithLocalRead` and
   * `OptimizeSkewInRebalancePartitions`.
   */
-object PartitionCoalescingPoint extends DecisionPoint {
+object PartitionCoalescingPoint extends DecisionPoint[Any] {
 
   override val name: String = "partition_coalescing"
 
@@ -69,10 +70,10 @@ object PartitionCoalescingPoint extends DecisionPoint {
     "the values of Spark's own settings for this group of shuffles"
 
   private def shuffleFields: Seq[StructField] = Seq(
-    CommonFacts.tables,
+    OldFacts.tables,
     fact("num_partitions", IntegerType, "partitions of each shuffle"),
     fact("num_mappers", IntegerType, "map tasks that wrote the shuffles, all together")
-  ) ++ CommonFacts.sizes(
+  ) ++ OldFacts.sizes(
     "shuffle bytes (compressed) of each partition, summed over the shuffles"
   ) ++ Seq(
     fact("non_empty_ratio", DoubleType, "share of the partitions that are not empty, 0 to 1"),
@@ -81,10 +82,7 @@ object PartitionCoalescingPoint extends DecisionPoint {
   )
 
   override val facts: StructType = StructType(
-    Seq(
-      CommonFacts.query,
-      CommonFacts.conf,
-      CommonFacts.cluster,
+    CommonFacts.fields ++ Seq(
       group(
         "stage",
         "the stage that reads the group",
@@ -157,7 +155,11 @@ object PartitionCoalescingPoint extends DecisionPoint {
     )
   )
 
-  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict =
+  override def parse(answer: Any): Any = answer
+
+  override def toAnswer(decision: Any): Any = decision
+
+  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] =
     CoalescingLegality.verdict(CoalescingAnswer.of(answer), facts, guards)
 
   override val movesRows: Boolean = true

@@ -18,8 +18,8 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 
 /** What asking about a group of shuffles gave. */
-final private case class AskedShuffles(id: Long, asked: Asked) {
-  def number: Option[Int] = asked.enforced.map(_._2.asInstanceOf[Int])
+final private case class AskedShuffles(id: Long, asked: Asked[Any]) {
+  def number: Option[Int] = asked.decision.map(_.asInstanceOf[Int])
 }
 
 /** The decision point `shuffle_partitions`: gives groups of new shuffles a policy's number of partitions.
@@ -50,7 +50,7 @@ object SetShufflePartitions extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan =
     PointRule(ShufflePartitionsPoint, plan)(decide(_, plan))
 
-  private def decide(at: PointRule, plan: SparkPlan): SparkPlan = {
+  private def decide(at: PointRule[Any], plan: SparkPlan): SparkPlan = {
     val answers = remembered(at.executionId)
     val groups = ShuffleGroups.of(plan, answers.shapes).filterNot(_.isFixed)
     if (groups.isEmpty) plan
@@ -89,11 +89,11 @@ object SetShufflePartitions extends Rule[SparkPlan] {
   /** Whether another extension's rule has given the group its numbers: Spark's own shuffles that are not started
     * have the session's.
     */
-  private def isOthers(at: PointRule, group: ShuffleGroup): Boolean =
+  private def isOthers(at: PointRule[Any], group: ShuffleGroup): Boolean =
     group.started.isEmpty && OtherRules.prepareStages(at.session) &&
       group.numbers.exists(_ != at.conf.numShufflePartitions)
 
-  private def change(at: PointRule, group: ShuffleGroup, answers: Answers): Option[Change] =
+  private def change(at: PointRule[Any], group: ShuffleGroup, answers: Answers): Option[Change] =
     group.started match {
       case Some(number) =>
         if (group.needless.isEmpty && group.numbers.forall(_ == number)) None
@@ -119,7 +119,7 @@ object SetShufflePartitions extends Rule[SparkPlan] {
 
   /** The answers, and what writes them into the record if they are new. */
   private def ask(
-      at: PointRule,
+      at: PointRule[Any],
       group: ShuffleGroup,
       answers: Answers
   ): (AskedShuffles, ((Reason, Option[String])) => Unit) = {

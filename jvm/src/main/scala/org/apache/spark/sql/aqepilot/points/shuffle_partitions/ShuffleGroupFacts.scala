@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.facts.{
+  CommonFacts,
   DearRows,
   Estimates,
   JoinSide,
@@ -53,7 +54,7 @@ final case class ShuffleGroupFacts(
     def long(n: Option[BigInt]): Any = n.map(JoinSide.toLong).getOrElse(null)
     LazyRow(
       () => QueryFacts.query(sc, executionId),
-      () => QueryFacts.conf(conf),
+      () => CommonFacts.conf(conf),
       () => QueryFacts.cluster(sc),
       () =>
         new GenericInternalRow(

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
+import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{
   DecisionPoint,
   Guards,
@@ -8,7 +9,7 @@ import org.apache.spark.sql.aqepilot.decision.{
   SparkFaults,
   Verdict
 }
-import org.apache.spark.sql.aqepilot.facts.CommonFacts.{fact, group}
+import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
 import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.types._
@@ -18,7 +19,7 @@ import org.apache.spark.sql.types._
   * Stands beside `spark.sql.adaptive.coalescePartitions.initialPartitionNum` and
   * `spark.sql.shuffle.partitions`.
   */
-object ShufflePartitionsPoint extends DecisionPoint {
+object ShufflePartitionsPoint extends DecisionPoint[Any] {
 
   override val name: String = "shuffle_partitions"
 
@@ -32,10 +33,7 @@ object ShufflePartitionsPoint extends DecisionPoint {
       "they start, at re-plans that know more of them"
 
   override val facts: StructType = StructType(
-    Seq(
-      CommonFacts.query,
-      CommonFacts.conf,
-      CommonFacts.cluster,
+    CommonFacts.fields ++ Seq(
       group(
         "shuffles",
         "the group of shuffles",
@@ -73,7 +71,7 @@ object ShufflePartitionsPoint extends DecisionPoint {
           LongType,
           "uncompressed bytes of the finished stages beneath; null when there are none"
         ),
-        CommonFacts.tables,
+        OldFacts.tables,
         fact(
           "feeds",
           ArrayType(StringType),
@@ -81,7 +79,7 @@ object ShufflePartitionsPoint extends DecisionPoint {
             "GROUPED_UDF (a function for each group, as in applyInPandas), JOIN, LIMIT, PYTHON, SORT (global), UNION, " +
             "WINDOW, WRITE"
         ),
-        CommonFacts.sparkFaults(
+        OldFacts.sparkFaults(
           "a join that Spark may make a shuffled hash join by the size of partitions"
         )
       )
@@ -92,7 +90,11 @@ object ShufflePartitionsPoint extends DecisionPoint {
 
   override val answerMeaning: String = "the number of partitions, for each shuffle of the group"
 
-  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict = {
+  override def parse(answer: Any): Any = answer
+
+  override def toAnswer(decision: Any): Any = decision
+
+  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] = {
     val number = answer.asInstanceOf[Int]
     if (number <= 0)
       Verdict(None, Reason.OutOfRange, Some(s"$number partitions: there must be at least 1"))

@@ -8,13 +8,16 @@ import org.apache.spark.sql.catalyst.util.GenericArrayData
 /** What a policy says about one side of a join; None = Spark's value.
   *
   * @param splits
-  *   parts of each partition, by partition id
+  *   parts of each partition, by partition id; None = it is not split
   */
 final case class SideDecision(
     threshold: Option[Long],
     target: Option[Long],
-    splits: Option[Seq[Int]]
-)
+    splits: Option[Seq[Option[Int]]]
+) {
+  private[skew_join] def splitsArray: GenericArrayData =
+    splits.map(n => new GenericArrayData(n.map(_.getOrElse(null)).toArray[Any])).orNull
+}
 
 /** An answer at `skew_join`. */
 final case class SkewDecision(
@@ -42,8 +45,8 @@ final case class SkewDecision(
       right.target.getOrElse(null),
       maxSplits.getOrElse(null),
       force.getOrElse(null),
-      left.splits.map(n => new GenericArrayData(n.toArray[Any])).orNull,
-      right.splits.map(n => new GenericArrayData(n.toArray[Any])).orNull
+      left.splitsArray,
+      right.splitsArray
     )
   )
 
@@ -76,7 +79,7 @@ object SkewDecision {
     def side(name: String) = SideDecision(
       row.long(s"${name}_threshold_bytes"),
       row.long(s"${name}_target_bytes"),
-      row.ints(s"${name}_splits").map(_.map(_.getOrElse(1)))
+      row.ints(s"${name}_splits")
     )
     SkewDecision(
       row.double("skew_factor"),
@@ -167,7 +170,14 @@ object SideSplits {
     val advisory = facts.long("conf.advisory_partition_size_in_bytes").getOrElse(Long.MaxValue)
     val target = says.target.getOrElse(sparkTarget(bytes, threshold, advisory))
     val largest = facts.long(s"$side.max_bytes").getOrElse(Long.MaxValue)
-    SideSplits(bytes, largest, threshold, math.max(1L, target), says.splits, maxSplits)
+    SideSplits(
+      bytes,
+      largest,
+      threshold,
+      math.max(1L, target),
+      says.splits.map(_.map(_.getOrElse(1))),
+      maxSplits
+    )
   }
 
   /** The mean of the partitions that are not skewed, at least the advisory size, as in

@@ -2,7 +2,6 @@ package org.apache.spark.sql.aqepilot.points.skew_join
 
 import org.apache.spark.sql.aqepilot.facts.{FactsRow, Tables}
 import org.apache.spark.sql.aqepilot.plans.joins.{
-  AskedSkew,
   JoinStage,
   JoinState,
   JoinStrategy,
@@ -12,21 +11,26 @@ import org.apache.spark.sql.aqepilot.plans.joins.{
 import org.apache.spark.sql.aqepilot.plans.promises.{ReadTwice, SparksTasks}
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.aqepilot.record.Subject
-import org.apache.spark.sql.aqepilot.rule.PointRule
-import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.aqepilot.policy.Asked
+import org.apache.spark.sql.aqepilot.rule.{Memory, PointRule}
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 
-/** One join of the stage, and what asking about it gave. */
-final private case class DecidedSkew(join: BaseJoinExec, state: JoinState, of: AskedSkew) {
+/** What asking about a join gave.
+  *
+  * @param built
+  *   how Spark's own rule split it
+  */
+final private case class AskedSkew(asked: Asked[SkewDecision], built: SkewLayout, strategy: String)
 
-  val facts: FactsRow = new FactsRow(SkewJoinPoint.facts, of.asked.facts)
+/** One join of the stage, and what asking about it gave. */
+final private case class DecidedSkew(join: BaseJoinExec, state: JoinState, answer: AskedSkew) {
+
+  val facts: FactsRow = new FactsRow(SkewJoinPoint.facts, answer.asked.facts)
 
   /** The decision, if it can differ from what Spark's own rule made of the join. */
-  val toSplit: Option[SkewDecision] = of.asked.enforced
-    .map { case (_, answer) => SkewDecision.of(answer.asInstanceOf[InternalRow]) }
-    .filterNot(_.isSparks(facts))
+  val toSplit: Option[SkewDecision] = answer.asked.decision.filterNot(_.isSparks(facts))
 
   def isForced: Boolean = toSplit.exists(_.isForced(facts))
 
@@ -36,13 +40,19 @@ final private case class DecidedSkew(join: BaseJoinExec, state: JoinState, of: A
     else Some(SkewJoinPoint.show(SkewDecision.sparks(facts).row))
 }
 
+private object SkewDecisions {
+
+  /** The answers about each join. Its state's monitor guards them. */
+  val memory = new JoinState.OfPoint(() => new Memory[AskedSkew])
+}
+
 /** The joins of one stage at one re-plan.
   *
   * @param isSparks
   *   whether the joins are split, or not, as Spark's own rule alone would have it
   */
 final private class SkewDecisions(
-    at: PointRule,
+    at: PointRule[SkewDecision],
     plan: SparkPlan,
     stage: JoinStage,
     isSparks: => Boolean
@@ -70,11 +80,11 @@ final private class SkewDecisions(
         new SkewSplit(plan, stage, splits(asked), asked.exists(_.isForced), at.guards).outcome
     if (outcome.reason == Reason.Applied) asked.filter(_.isForced).foreach(_.state.force())
     val planned = outcome.plan.collect { case j: BaseJoinExec => j }
-    asked.foreach { of =>
-      val join = planned.find(j => JoinState.of(j).contains(of.state))
-      of.state.skew.planned = join.map(SkewLayout.of)
-      of.state.skew.built = Some(of.of.built)
-      record(of, if (of.toSplit.isDefined) outcome.reason -> outcome.detail else spark)
+    asked.foreach { decided =>
+      val join = planned.find(j => JoinState.of(j).contains(decided.state))
+      decided.state.skew.planned = join.map(SkewLayout.of)
+      decided.state.skew.built = Some(decided.answer.built)
+      record(decided, if (decided.toSplit.isDefined) outcome.reason -> outcome.detail else spark)
     }
     outcome.plan
   }
@@ -88,9 +98,9 @@ final private class SkewDecisions(
   private def splits(asked: Seq[DecidedSkew]): Seq[Option[SideSplits]] =
     stage.shuffles.map { shuffle =>
       for {
-        of <- asked.find(_.join eq shuffle.join)
-        decision <- of.toSplit if shuffle.canSplit
-        side <- decision.sides(of.facts).apply(if (shuffle.isLeft) 0 else 1)
+        decided <- asked.find(_.join eq shuffle.join)
+        decision <- decided.toSplit if shuffle.canSplit
+        side <- decision.sides(decided.facts).apply(if (shuffle.isLeft) 0 else 1)
       } yield side
     }
 
@@ -105,28 +115,26 @@ final private class SkewDecisions(
         val shuffles = stage.shuffles.map(s => (s.stage.id, s.canSplit))
         val isLocal = shuffles.size == 1 && LocalReads.splits(plan, stage)
         val key = at.key((at.executionId, shuffles, strategy, join.joinType, built, isLocal))
-        val of = state.skew.memory.of(key) {
-          val asked = at.ask() {
-            new SkewFacts(state, join, left, right, stage.shuffles.length, isLocal, built)
-              .row(at.session.sparkContext, at.conf, at.executionId)
-          }
-          AskedSkew(asked, built, strategy)
+        val answer = state.of(SkewDecisions.memory).of(key) {
+          val known =
+            JoinToSplit(state, join, left, right, stage.shuffles.length, isLocal, built)
+          AskedSkew(at.ask()(SkewFacts.all.row(at.query, known)), built, strategy)
         }
-        Some(DecidedSkew(join, state, of))
+        Some(DecidedSkew(join, state, answer))
       }
     }
 
-  private def record(of: DecidedSkew, outcome: (Reason, Option[String])): Unit = {
-    val state = of.state
-    state.synchronized(state.skew.memory.once(outcome) { number =>
-      at.record(of.of.asked, outcome) {
+  private def record(decided: DecidedSkew, outcome: (Reason, Option[String])): Unit = {
+    val state = decided.state
+    state.synchronized(state.of(SkewDecisions.memory).once(outcome) { number =>
+      at.record(decided.answer.asked, outcome) {
         Subject(
           s"join ${state.id}",
           s"${state.id}-skew-$number",
           joinId = Some(state.id),
           tables = tables(state),
-          sparkAnswer = of.sparkAnswer,
-          sparkStrategy = Some(of.of.built.text(of.of.strategy))
+          sparkAnswer = decided.sparkAnswer,
+          sparkStrategy = Some(decided.answer.built.text(decided.answer.strategy))
         )
       }
     })

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
-import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.facts.{JoinSide, LazyRow, QueryFacts, ShuffleFacts, Tables}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, Facts, PointFacts, Tables}
 import org.apache.spark.sql.aqepilot.plans.joins.{
   JoinFacts,
   JoinState,
@@ -9,13 +8,10 @@ import org.apache.spark.sql.aqepilot.plans.joins.{
   SkewLayout,
   StageShuffle
 }
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.joins.BaseJoinExec
-import org.apache.spark.sql.internal.SQLConf
 
-/** The facts of `skew_join`, in the order of its schema.
+/** What the facts of `skew_join` are read from.
   *
   * @param shuffles
   *   how many the join's stage reads
@@ -24,7 +20,7 @@ import org.apache.spark.sql.internal.SQLConf
   * @param built
   *   what Spark's own rule has made of the join
   */
-final class SkewFacts(
+final private case class JoinToSplit(
     state: JoinState,
     join: BaseJoinExec,
     left: Option[StageShuffle],
@@ -36,48 +32,95 @@ final class SkewFacts(
 
   private lazy val logical: Option[Join] = join.logicalLink.collect { case j: Join => j }
 
-  private def joinRow: InternalRow = new GenericInternalRow(
-    Array[Any](
-      state.id,
-      QueryFacts.string(JoinFacts.name(join.joinType)),
-      QueryFacts.string(JoinStrategy.of(join).orNull),
-      join.leftKeys.length,
-      join.condition.isDefined,
-      shuffles,
-      isReadLocally
-    )
+  def leftSide: SideToSplit = SideToSplit(left, logical.map(_.left))
+
+  def rightSide: SideToSplit = SideToSplit(right, logical.map(_.right))
+}
+
+/** A side of it.
+  *
+  * @param shuffle
+  *   none where another join or a broadcast is the side
+  */
+final private case class SideToSplit(shuffle: Option[StageShuffle], plan: Option[LogicalPlan])
+
+/** The facts of `skew_join`. */
+private object SkewFacts {
+
+  private val ofJoin = Fact.of[JoinToSplit]
+
+  private val join = new Facts[JoinToSplit](
+    ofJoin("id", "stable for the life of the query, unique in the driver")(_.state.id),
+    CommonFacts.joinType(ofJoin)(j => JoinFacts.name(j.join.joinType)),
+    ofJoin(
+      "strategy",
+      "SortMergeJoin, or ShuffledHashJoin or BroadcastHashJoin with BuildLeft or BuildRight"
+    )(j => JoinStrategy.of(j.join)),
+    ofJoin("key_count", "number of equality keys")(_.join.leftKeys.length),
+    ofJoin("has_condition", "whether there is a condition beside the equality keys")(
+      _.join.condition.isDefined
+    ),
+    ofJoin(
+      "shuffles",
+      "shuffles that the joins of this stage read together; Spark's own rule splits where it is 2, and " +
+        "from 4.2 on where a broadcast join's streamed side is the only one"
+    )(_.shuffles),
+    ofJoin(
+      "is_read_locally",
+      "whether Spark will read a broadcast join's streamed side where it was written, each task some of " +
+        "one map task's output (spark.sql.adaptive.localShuffleReader.enabled): no partition is one task's"
+    )(_.isReadLocally)
   )
 
-  private def sideRow(side: Option[StageShuffle], plan: Option[LogicalPlan]): InternalRow = {
-    lazy val sizes = side.map(s => ShuffleFacts.of(s.stats))
-    def ofShuffle(value: ShuffleFacts => Any): Any = sizes.map(value).orNull
-    LazyRow(
-      () => if (side.isEmpty) null else plan.map(p => QueryFacts.strings(Tables.of(p))).orNull,
-      () => ofShuffle(_.bytes.length),
-      () => side.map(_.stage.shuffle.numMappers).getOrElse(null),
-      () => ofShuffle(_.array),
-      () => ofShuffle(_.bytes.length <= JoinSide.exactUpTo),
-      () => ofShuffle(_.total),
-      () => ofShuffle(_.max),
-      () => ofShuffle(_.median),
-      () => ofShuffle(_.p90.getOrElse(null)),
-      () => ofShuffle(_.p99.getOrElse(null)),
-      () => ofShuffle(_.nonEmptyRatio.getOrElse(null)),
-      () => side.map(_.canSplit).getOrElse(null)
-    )
-  }
+  private val ofSide = Fact.of[SideToSplit]
 
-  private def sparkRow: InternalRow = new GenericInternalRow(
-    Array[Any](built.left.size, built.right.size, built.tasks.getOrElse(null))
+  private val side = new Facts[SideToSplit](
+    Seq(
+      CommonFacts.tables(ofSide)(s => s.shuffle.flatMap(_ => s.plan).map(Tables.of)),
+      ofSide("num_partitions", "partitions of the shuffle")(_.shuffle.map(_.sizes.bytes.length)),
+      ofSide(
+        "num_mappers",
+        "map tasks that wrote the shuffle: a partition has no more parts than these"
+      )(_.shuffle.map(_.stage.shuffle.numMappers))
+    ) ++ CommonFacts.sizesOfOne(ofSide)(_.shuffle.map(_.sizes)) ++ Seq(
+      ofSide("p90_bytes", "90th percentile of bytes_by_partition_id (nearest rank)")(
+        _.shuffle.flatMap(_.sizes.p90)
+      ),
+      ofSide("p99_bytes", "99th percentile of bytes_by_partition_id (nearest rank)")(
+        _.shuffle.flatMap(_.sizes.p99)
+      ),
+      ofSide("non_empty_ratio", "share of the partitions that are not empty, 0 to 1")(
+        _.shuffle.flatMap(_.sizes.nonEmptyRatio)
+      ),
+      ofSide(
+        "can_split",
+        "whether the join types up to the stage's topmost join let this side's partitions be split"
+      )(_.shuffle.map(_.canSplit))
+    ): _*
   )
 
-  def row(sc: SparkContext, conf: SQLConf, executionId: Option[Long]): LazyRow = LazyRow(
-    () => QueryFacts.query(sc, executionId),
-    () => QueryFacts.conf(conf),
-    () => QueryFacts.cluster(sc),
-    () => joinRow,
-    () => sideRow(left, logical.map(_.left)),
-    () => sideRow(right, logical.map(_.right)),
-    () => sparkRow
+  private val ofSpark = Fact.of[SkewLayout]
+
+  private val spark = new Facts[SkewLayout](
+    ofSpark("left_skewed_partitions", "partitions of the left side that it splits")(_.left.size),
+    ofSpark("right_skewed_partitions", "partitions of the right side that it splits")(
+      _.right.size
+    ),
+    ofSpark("tasks", "tasks that read the join's shuffles, before any coalescing")(_.tasks)
+  )
+
+  val all: PointFacts[JoinToSplit] = new PointFacts(
+    ofJoin.group("join", "the join", join)(j => j),
+    ofJoin.group(
+      "left",
+      "the shuffle that is the join's left side; null facts when another join or a broadcast is",
+      side
+    )(_.leftSide),
+    ofJoin.group(
+      "right",
+      "the shuffle that is the join's right side; null facts when another join or a broadcast is",
+      side
+    )(_.rightSide),
+    ofJoin.group("spark", "what Spark's own rule has made of this join", spark)(_.built)
   )
 }

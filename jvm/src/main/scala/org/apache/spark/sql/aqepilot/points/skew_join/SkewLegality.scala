@@ -3,15 +3,13 @@ package org.apache.spark.sql.aqepilot.points.skew_join
 import org.apache.spark.sql.aqepilot.decision.{Guards, Verdict}
 import org.apache.spark.sql.aqepilot.facts.FactsRow
 import org.apache.spark.sql.aqepilot.reasons.Reason
-import org.apache.spark.sql.catalyst.InternalRow
 
 /** Which answers at `skew_join` are legal, from the facts alone. */
 object SkewLegality {
 
   private val sides = Seq("left", "right")
 
-  def verdict(answer: InternalRow, facts: FactsRow, guards: Guards): Verdict = {
-    val decision = SkewDecision.of(answer)
+  def verdict(decision: SkewDecision, facts: FactsRow, guards: Guards): Verdict[SkewDecision] = {
     def refused(reason: Reason)(detail: String) = Verdict(None, reason, Some(detail))
     notPositive(decision)
       .map(refused(Reason.OutOfRange))
@@ -19,7 +17,7 @@ object SkewLegality {
       .orElse(readLocally(decision, facts).map(refused(Reason.LocalReadAlreadySplits)))
       .orElse(notAdmitted(decision, facts).map(refused(Reason.NotAdmitted)))
       .orElse(tooMany(decision, facts, guards).map(refused(Reason.GuardPartitions)))
-      .getOrElse(Verdict(Some(answer), Reason.Applied))
+      .getOrElse(Verdict(Some(decision), Reason.Applied))
   }
 
   private def both(d: SkewDecision) = sides.zip(Seq(d.left, d.right))
@@ -30,7 +28,7 @@ object SkewLegality {
       Seq(
         says.threshold.filter(_ <= 0).map(n => s"${side}_threshold_bytes is $n"),
         says.target.filter(_ <= 0).map(n => s"${side}_target_bytes is $n"),
-        says.splits.flatMap(_.find(_ <= 0)).map(n => s"${side}_splits has $n")
+        says.splits.flatMap(_.flatten.find(_ <= 0)).map(n => s"${side}_splits has $n")
       )
     } :+ d.maxSplits.filter(_ <= 0).map(n => s"max_splits is $n")
     (factor +: numbers).flatten.headOption
@@ -60,7 +58,8 @@ object SkewLegality {
     if (canSplit.isEmpty) Some(cannot("partitions"))
     else
       both(d).collectFirst {
-        case (side, says) if !canSplit.contains(side) && says.splits.exists(_.exists(_ > 1)) =>
+        case (side, says)
+            if !canSplit.contains(side) && says.splits.exists(_.flatten.exists(_ > 1)) =>
           cannot(s"$side side")
       }
   }

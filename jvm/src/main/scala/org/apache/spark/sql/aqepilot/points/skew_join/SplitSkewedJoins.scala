@@ -19,7 +19,7 @@ object SplitSkewedJoins extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan =
     PointRule(SkewJoinPoint, plan, concerns = plan.exists(JoinStage.isSplittable))(split(_, plan))
 
-  private def split(at: PointRule, plan: SparkPlan): SparkPlan = {
+  private def split(at: PointRule[SkewDecision], plan: SparkPlan): SparkPlan = {
     val stages = JoinStage.in(plan)
     stages.filter(s => JoinState.of(s.root).isEmpty).foreach { s =>
       JoinState.recordUntracked(at, s.root.joinType, None)

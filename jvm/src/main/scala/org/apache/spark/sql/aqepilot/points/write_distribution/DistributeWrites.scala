@@ -34,7 +34,7 @@ object DistributeWrites extends Rule[LogicalPlan] {
     )
 
   /** Several writes are in one plan where one query feeds several inserts (`FROM t INSERT INTO ...`). */
-  private def distributed(at: PointRule, plan: LogicalPlan): LogicalPlan = plan match {
+  private def distributed(at: PointRule[Any], plan: LogicalPlan): LogicalPlan = plan match {
     case write: V1WriteCommand =>
       val isPlanned =
         write.query.isInstanceOf[WriteFiles] || write.getTagValue(Distribution.done).nonEmpty
@@ -71,7 +71,7 @@ object DistributeV2Writes extends SparkStrategy {
     case _ => Nil
   }
 
-  private def decided(at: PointRule, write: V2WriteCommand): Seq[SparkPlan] =
+  private def decided(at: PointRule[Any], write: V2WriteCommand): Seq[SparkPlan] =
     V2Target.of(write, at.conf).map(Distribution.decided(at, _)) match {
       case Some(plan) if plan ne write =>
         plan.setTagValue(Distribution.done, ())

@@ -20,11 +20,11 @@ private[write_distribution] object Distribution {
   val done: TreeNodeTag[Unit] = TreeNodeTag[Unit]("aqepilot.distributed")
 
   /** The command, or one that has the rows rebalanced. */
-  def decided(at: PointRule, write: WriteTarget): LogicalPlan = {
+  def decided(at: PointRule[Any], write: WriteTarget): LogicalPlan = {
     val facts = new WriteFacts(write, at.session, at.executionId)
     val asked = at.ask()(facts.row)
     val id = ids.incrementAndGet()
-    val decision = asked.enforced.map { case (_, row) => WriteAnswer.of(row) }
+    val decision = asked.decision.map(row => WriteAnswer.of(row))
     val by = decision.filter(_.rebalances)
       .map(_.by(new FactsRow(WriteDistributionPoint.facts, asked.facts)))
     val plan = by.fold(write.command) { names =>

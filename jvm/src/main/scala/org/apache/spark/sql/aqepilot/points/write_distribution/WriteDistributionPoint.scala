@@ -1,7 +1,9 @@
 package org.apache.spark.sql.aqepilot.points.write_distribution
 
+import org.apache.spark.sql.aqepilot.decision.AnswerField
+import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guards, Need, Verdict}
-import org.apache.spark.sql.aqepilot.facts.CommonFacts.{bare, fact, group}
+import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
 import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
 import org.apache.spark.sql.types._
 
@@ -9,7 +11,7 @@ import org.apache.spark.sql.types._
   *
   * Spark has no rule of its own here: each task of the query's last stage writes what it has.
   */
-object WriteDistributionPoint extends DecisionPoint {
+object WriteDistributionPoint extends DecisionPoint[Any] {
 
   override val name: String = "write_distribution"
 
@@ -28,7 +30,7 @@ object WriteDistributionPoint extends DecisionPoint {
 
   override val answer: StructType = StructType(
     Seq(
-      bare(
+      AnswerField.bare(
         fact(
           Rebalance,
           BooleanType,
@@ -54,10 +56,7 @@ object WriteDistributionPoint extends DecisionPoint {
     "how to distribute the rows; rebalance may stand alone, as true or false"
 
   override val facts: StructType = StructType(
-    Seq(
-      CommonFacts.query,
-      CommonFacts.conf,
-      CommonFacts.cluster,
+    CommonFacts.fields ++ Seq(
       group(
         "write",
         "what is written, and how",
@@ -138,14 +137,14 @@ object WriteDistributionPoint extends DecisionPoint {
       group(
         "input",
         "the query whose rows are written",
-        CommonFacts.tables,
+        OldFacts.tables,
         fact(
           "size_in_bytes",
           LongType,
           "Spark's estimate of its size, bytes, before partitions of tables are pruned: see estimate_from"
         ),
         fact("row_count", LongType, "Spark's estimate of its rows; null when it has none"),
-        CommonFacts.rowBytes,
+        OldFacts.rowBytes,
         fact(
           "estimate_from",
           StringType,
@@ -205,7 +204,11 @@ object WriteDistributionPoint extends DecisionPoint {
     )
   )
 
-  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict =
+  override def parse(answer: Any): Any = answer
+
+  override def toAnswer(decision: Any): Any = decision
+
+  override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] =
     WriteLegality.verdict(WriteAnswer.of(answer), facts, guards)
 
   override val needs: Seq[Need] = Seq(

@@ -1,6 +1,13 @@
 package org.apache.spark.sql.aqepilot.points.write_distribution
 
-import org.apache.spark.sql.aqepilot.facts.{Estimates, JoinSide, LazyRow, QueryFacts, Tables}
+import org.apache.spark.sql.aqepilot.facts.{
+  CommonFacts,
+  Estimates,
+  JoinSide,
+  LazyRow,
+  QueryFacts,
+  Tables
+}
 import org.apache.spark.sql.aqepilot.spark.Sessions
 import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.plans.logical.Project
@@ -39,7 +46,7 @@ final private[write_distribution] class WriteFacts(
 
   def row: LazyRow = LazyRow(
     () => QueryFacts.query(sc, executionId),
-    () => QueryFacts.conf(conf),
+    () => CommonFacts.conf(conf),
     () => QueryFacts.cluster(sc),
     () => writeRow,
     () => inputRow

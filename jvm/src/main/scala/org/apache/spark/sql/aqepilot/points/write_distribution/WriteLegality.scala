@@ -57,7 +57,7 @@ object WriteLegality {
   import Guards.SmallestTarget
   import WriteDistributionPoint._
 
-  def verdict(answer: WriteAnswer, facts: FactsRow, guards: Guards): Verdict =
+  def verdict(answer: WriteAnswer, facts: FactsRow, guards: Guards): Verdict[Any] =
     if (answer.rebalances)
       refusal(answer, facts, guards).fold(Verdict(Some(answer.row), Reason.Applied)) {
         case (reason, detail) => Verdict(None, reason, Some(detail))

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.policy.python
 
+import org.apache.spark.sql.aqepilot.decision.AnswerField
 import com.fasterxml.jackson.core.json.JsonReadFeature
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.aqepilot.facts.CommonFacts
@@ -28,7 +29,7 @@ object PythonAnswer {
         case e: java.io.IOException =>
           wrong("the answer", s"no JSON (${e.getClass.getSimpleName})", "a decision")
       }
-    (answer, CommonFacts.bareField(answer)) match {
+    (answer, AnswerField.bareOf(answer)) match {
       case (struct: StructType, Some(field)) if !node.isObject && !node.isNull =>
         val row = new Array[Any](struct.length)
         row(struct.fieldIndex(field.name)) =

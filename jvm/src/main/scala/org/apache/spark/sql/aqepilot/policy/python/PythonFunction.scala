@@ -23,7 +23,11 @@ object PythonOwner {
 }
 
 /** A function at a point, as its owner's workers know it. */
-final class PythonFunction(val text: PythonText, val point: DecisionPoint, val breaker: Breaker) {
+final class PythonFunction(
+    val text: PythonText,
+    val point: DecisionPoint[_],
+    val breaker: Breaker
+) {
   import PythonFunction._
 
   val id: Int = ids.incrementAndGet()

@@ -48,7 +48,7 @@ object PythonPolicy {
     */
   def compile(
       text: String,
-      point: DecisionPoint,
+      point: DecisionPoint[_],
       caller: Caller
   ): Either[PolicyError, CompiledPolicy] =
     for {

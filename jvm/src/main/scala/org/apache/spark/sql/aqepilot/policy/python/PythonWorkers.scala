@@ -76,7 +76,7 @@ final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) ext
     */
   def load(
       text: PythonText,
-      point: DecisionPoint,
+      point: DecisionPoint[_],
       waits: Boolean
   ): Either[String, PythonFunction] = {
     val function = functions.computeIfAbsent(

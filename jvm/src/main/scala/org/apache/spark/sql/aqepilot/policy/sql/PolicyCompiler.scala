@@ -56,7 +56,7 @@ object PolicyCompiler {
     else None
 
   /** The same at a decision point. */
-  def compile(text: String, point: DecisionPoint): Either[PolicyError, SqlPolicy] =
+  def compile(text: String, point: DecisionPoint[_]): Either[PolicyError, SqlPolicy] =
     compile(text, point.facts, point.answer +: point.alternative.toSeq: _*)
 
   /** The same as an expression of Spark's own over rows of facts, for a query over many.

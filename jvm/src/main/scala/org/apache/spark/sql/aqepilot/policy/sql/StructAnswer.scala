@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.policy.sql
 
+import org.apache.spark.sql.aqepilot.decision.AnswerField
 import java.util.Locale
 
 import org.apache.spark.sql.aqepilot.facts.CommonFacts
@@ -43,7 +44,7 @@ private[policy] object StructAnswer {
       if (!isStruct) completed
       else
         handedOn(completed) {
-          case word @ Literal(_, of) if CommonFacts.bareField(answer).exists(_.dataType == of) =>
+          case word @ Literal(_, of) if AnswerField.bareOf(answer).exists(_.dataType == of) =>
             bare(word, struct)
           case other => other
         }
@@ -52,7 +53,7 @@ private[policy] object StructAnswer {
 
   /** The struct around an answer that gives its one field only, if the answer's type is that field's. */
   def around(parsed: Expression, answer: DataType, is: DataType): Option[Expression] =
-    (answer, CommonFacts.bareField(answer)) match {
+    (answer, AnswerField.bareOf(answer)) match {
       case (struct: StructType, Some(of)) if of.dataType == is =>
         Some(If(IsNull(parsed), Literal(null, struct), bare(parsed, struct)))
       case _ => None
@@ -62,7 +63,7 @@ private[policy] object StructAnswer {
     CreateNamedStruct(answer.fields.toSeq.flatMap { of =>
       Seq(
         Literal(of.name),
-        if (CommonFacts.bareField(answer).contains(of)) value else Literal(null, of.dataType)
+        if (AnswerField.bareOf(answer).contains(of)) value else Literal(null, of.dataType)
       )
     })
 

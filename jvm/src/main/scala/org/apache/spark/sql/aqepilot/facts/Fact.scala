@@ -1,0 +1,107 @@
+package org.apache.spark.sql.aqepilot.facts
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/** A fact: its name, its type, its meaning, and its value.
+  *
+  * {{{
+  * private val fact = Fact.of[Join]
+  * fact("has_condition", "whether there is a condition")(_.condition.isDefined)
+  * }}}
+  *
+  * @tparam A
+  *   what the value is read from
+  */
+final class Fact[-A] private (val field: StructField, private[facts] val read: A => Any) {
+
+  /** The same fact, read from a part of something. */
+  def in[B](part: B => A): Fact[B] = new Fact(field, b => read(part(b)))
+}
+
+object Fact {
+
+  /** Declares facts that are read from one type. */
+  def of[A]: Declared[A] = new Declared[A]
+
+  final class Declared[A] private[Fact] () {
+
+    /** A fact whose type is that of its value; None is null. */
+    def apply[T](name: String, meaning: String)(value: A => T)(implicit
+        factType: FactType[T]
+    ): Fact[A] = new Fact(
+      field(name, factType.dataType, meaning),
+      a => {
+        val known = value(a)
+        if (known == null) null else factType.catalyst(known)
+      }
+    )
+
+    /** A struct of facts about a part of it. */
+    def group[B](name: String, meaning: String, facts: Facts[B])(part: A => B): Fact[A] =
+      new Fact(field(name, facts.schema, meaning), a => facts.row(part(a)))
+
+    /** A struct of facts about a part of it that may be missing; None is null. */
+    def optionalGroup[B](name: String, meaning: String, facts: Facts[B])(
+        part: A => Option[B]
+    ): Fact[A] =
+      new Fact(field(name, facts.schema, meaning), part(_).map(facts.row).orNull)
+
+    /** A struct whose row is there already. */
+    def struct(name: String, meaning: String, schema: StructType)(row: A => InternalRow): Fact[A] =
+      new Fact(field(name, schema, meaning), row)
+
+    /** An array of structs, one for each part. */
+    def rows(name: String, meaning: String, schema: StructType)(
+        parts: A => Seq[InternalRow]
+    ): Fact[A] = new Fact(
+      field(name, ArrayType(schema), meaning),
+      a => Option(parts(a)).map(rows => new GenericArrayData(rows.toArray[Any])).orNull
+    )
+  }
+
+  /** A nullable field whose comment is its meaning. */
+  private[aqepilot] def field(name: String, dataType: DataType, meaning: String): StructField =
+    StructField(name, dataType, nullable = true).withComment(meaning)
+}
+
+/** Facts about one thing, in their order: their schema, and their row. */
+final class Facts[A](facts: Fact[A]*) {
+
+  val schema: StructType = StructType(facts.map(_.field))
+
+  private val reads: Array[Any => Any] = facts.map(_.read.asInstanceOf[Any => Any]).toArray
+
+  /** Each value is computed when it is first read. */
+  def row(from: A): LazyRow = new LazyRow(reads, from)
+}
+
+/** How a value of a Scala type stands in a row of facts. */
+final class FactType[T](val dataType: DataType, val catalyst: T => Any)
+
+object FactType {
+
+  implicit val int: FactType[Int] = new FactType(IntegerType, n => n)
+  implicit val long: FactType[Long] = new FactType(LongType, n => n)
+  implicit val double: FactType[Double] = new FactType(DoubleType, n => n)
+  implicit val boolean: FactType[Boolean] = new FactType(BooleanType, b => b)
+  implicit val string: FactType[String] =
+    new FactType(StringType, s => UTF8String.fromString(s))
+
+  /** Above `Long.MaxValue` it is that. */
+  implicit val bigInt: FactType[BigInt] =
+    new FactType(LongType, n => if (n.isValidLong) n.toLong else Long.MaxValue)
+
+  implicit val strings: FactType[Seq[String]] = new FactType(
+    ArrayType(StringType),
+    s => new GenericArrayData(s.map(UTF8String.fromString).toArray[Any])
+  )
+
+  /** Sizes, as an array that several facts may share. */
+  implicit val sizes: FactType[ArrayData] = new FactType(ArrayType(LongType), a => a)
+
+  implicit def option[T](implicit known: FactType[T]): FactType[Option[T]] =
+    new FactType(known.dataType, _.map(known.catalyst).orNull)
+}
