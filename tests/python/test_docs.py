@@ -156,6 +156,18 @@ def test_a_name_that_is_not_there_is_noticed():
     assert missing_names(text) == ["aqepilot.log.tables.collect"]
 
 
+def test_the_readme_fits_two_screens():
+    assert len(TEXT[ROOT / "README.md"].splitlines()) <= 100
+
+
+def test_the_site_s_menu_has_every_page():
+    menu = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
+    named = set(re.findall(r"[: ] ?([\w./-]+\.md)$", menu, re.MULTILINE))
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    of_the_root = {path.name for path in ROOT.glob("*.md")} | {"index.md"}
+    assert named - of_the_root == pages
+
+
 def test_every_event_has_fields_with_a_meaning():
     listed = DOCS.events_listed()
     assert [name for name, _, _ in listed] == [
