@@ -109,7 +109,8 @@ def problems(page: str, text: str) -> Iterator[str]:
 
 
 def pages() -> Iterable[Path]:
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    folders = ("*.md", "docs/**/*.md", "python/aqepilot/**/*.md")
+    return [path for folder in folders for path in sorted(ROOT.glob(folder))]
 
 
 def main() -> int:
