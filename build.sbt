@@ -69,8 +69,6 @@ def settingsOf(row: SparkRow): Seq[Setting[_]] = Seq(
     IO.copyFile(base / "python/aqepilot/worker.py", file)
     Seq(file)
   }.taskValue,
-  Compile / packageBin / mappings :=
-    HiddenStatics((Compile / packageBin / mappings).value, target.value / "hidden-statics"),
   jar := {
     val built = (Compile / packageBin).value
     val folder = base / "python/aqepilot/jars"

@@ -25,7 +25,7 @@ import submitting
 import tpcds
 from aqepilot import control, read_log
 from aqepilot.analysis.intervals import percent
-from aqepilot.check import local_session
+from aqepilot.submit.check import local_session
 
 JOB = Path(__file__).parent / "jobs" / "fleet.py"
 PAST_DAYS = 4

@@ -19,8 +19,8 @@ from aqepilot.analysis.experiment import history, verdicts
 from aqepilot.analysis.experiment.analysis import analyse, harmed_queries
 from aqepilot.analysis.experiment.metrics import METRICS
 from aqepilot.analysis.experiment.runs import Runs
-from aqepilot.check import local_session
 from aqepilot.eventlog.frames import columns
+from aqepilot.submit.check import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

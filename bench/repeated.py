@@ -17,7 +17,7 @@ import numpy as np
 import submitting
 import tpcds
 from aqepilot import read_log
-from aqepilot.check import local_session
+from aqepilot.submit.check import local_session
 
 FILE = Path(__file__).parent / "repeated_runs.csv"
 FIELDS = ("query", "round", "wall_ms", "task_ms", "cpu_ms")

@@ -15,7 +15,7 @@ from rich.console import Console
 
 import submitting
 from aqepilot import Log, read_log
-from aqepilot.check import local_session
+from aqepilot.submit.check import local_session
 
 SLOTS = (2, 8, 16)
 JOB = """

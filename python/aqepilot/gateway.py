@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aqepilot.conf import TOKEN_KEY
 from aqepilot.errors import AqePilotError, NotLiveError, Problem
+from aqepilot.submit.conf import TOKEN_KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession

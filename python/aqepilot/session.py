@@ -16,21 +16,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from aqepilot import catalog, gateway, jars, java, live, probe, session_policies
-from aqepilot.conf import (
-    EXTENSION,
-    EXTENSIONS_KEY,
-    JARS_KEY,
-    POLICIES_KEY,
-    TOKEN_KEY,
-    parse_defaults,
-    settings,
-    split,
-)
+from aqepilot import catalog, gateway, session_policies
 from aqepilot.decision import COLUMNS, Decision
 from aqepilot.errors import AqePilotError, NotLiveError, PolicyError, Problem, first_line
 from aqepilot.policies import PREFIX, Policy, as_policies
 from aqepilot.session_policies import PolicyLike
+from aqepilot.submit import jars, java
+from aqepilot.submit.conf import TOKEN_KEY, parse_defaults, settings
+from aqepilot.submit.doctor import driver, probe
+from aqepilot.submit.doctor.probe import (
+    EXTENSION,
+    EXTENSIONS_KEY,
+    JARS_KEY,
+    POLICIES_KEY,
+    split,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -99,10 +99,10 @@ def configure(builder: Builder, *policies: PolicyLike, jar: str | Path | None = 
     path = str(jar or jars.find())
     if gateway.is_running():
         there = gateway.submitted_conf()
-        if not live.aqepilot_jars(there):
+        if not probe.aqepilot_jars(there):
             gateway.add_to_class_path(path)
             return _with(builder, _with_policies(checked, path, options, there))
-        path = live.aqepilot_jars(there)[0]
+        path = probe.aqepilot_jars(there)[0]
     else:
         java.require()
         there = _defaults() | _submit_args(path)
@@ -210,7 +210,7 @@ def _rows(spark: SparkSession, sql: str) -> list[Row]:
     except Exception as error:
         if "UNRESOLVABLE_TABLE_VALUED_FUNCTION" not in str(error):
             raise
-    found = live.diagnose(probe.gather(spark))
+    found = driver.why_not_live(probe.gather(spark))
     raise NotLiveError(
         found or Problem("EXTENSION_FAILED", "the session lost aqepilot; make a new one.")
     ) from None

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aqepilot import catalog, column, function, gateway, probe
-from aqepilot.conf import TOKEN_KEY
+from aqepilot import catalog, column, function, gateway
 from aqepilot.errors import PolicyError, Problem
 from aqepilot.policies import Policy, as_policies
+from aqepilot.submit.conf import TOKEN_KEY
+from aqepilot.submit.doctor import probe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

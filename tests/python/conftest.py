@@ -28,8 +28,8 @@ import skewed
 import submitting
 import tiers
 import tpch as tpch_data
-from aqepilot import conf
 from aqepilot.cli import main
+from aqepilot.submit import conf
 
 # A machine may be busy.
 hypothesis.settings.register_profile(
@@ -200,7 +200,7 @@ def command_line(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Comman
     def here(*_: str) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr("aqepilot.check.local_session", here)
+    monkeypatch.setattr("aqepilot.submit.check.local_session", here)
     return lambda *words: CliRunner().invoke(main, [str(word) for word in words])
 
 
@@ -274,7 +274,9 @@ def doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Doctor:
         def submitted(command: Sequence[str], **_: Any) -> subprocess.CompletedProcess[str]:
             return submitting.in_kept_jvm(command, tmp_path)
 
-        monkeypatch.setattr("aqepilot.doctor.subprocess", SimpleNamespace(run=submitted))
+        monkeypatch.setattr(
+            "aqepilot.submit.doctor.driver.subprocess", SimpleNamespace(run=submitted)
+        )
 
     def run(*submit_words: object) -> dict[str, dict[str, str]]:
         quiet = ("--master", "local[1]", "--conf", "spark.ui.enabled=false")

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
-from aqepilot.submit.class_files import ClassFile
+from aqepilot.submit.doctor.class_files import ClassFile
 
 GONE = "$gone"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import scala_objects
 from aqepilot import gateway
-from aqepilot.conf import TOKEN_KEY
+from aqepilot.submit.conf import TOKEN_KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ import pyspark
 import kept_jvm
 import processes
 import tiers
-from aqepilot import jars
+from aqepilot.submit import jars
 
 EXTENSION = "io.aqepilot.AqePilotExtension"
 SETTINGS = {

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 import pytest
 
 import aqepilot
-from aqepilot import check, gateway
+from aqepilot import gateway
+from aqepilot.submit import check
 
 NAMED = '''name = "sales"
 when = "true"

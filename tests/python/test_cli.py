@@ -7,9 +7,10 @@ import pyspark
 import pytest
 from click.testing import CliRunner
 
-from aqepilot import __version__, catalog, check, conf, recipes
+from aqepilot import __version__, catalog, recipes
 from aqepilot.cli import main, options
-from aqepilot.jars import installed_spark, minor_of
+from aqepilot.submit import check, conf
+from aqepilot.submit.jars import installed_spark, minor_of
 
 POINT = "dynamic_join_selection"
 

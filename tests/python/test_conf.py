@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aqepilot import Policy, conf
+from aqepilot import Policy
+from aqepilot.submit import conf
 
 NASTY = [
     "CASE -- it's a \"comment\"\n  WHEN x THEN '${spark.app.name}' END",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from aqepilot import live
-from aqepilot.conf import EXTENSION
+from aqepilot.submit.conf import EXTENSION
+from aqepilot.submit.doctor import driver, probe
 
 JAR = "/j/aqepilot-spark-4.3_2.13-0.1.0.jar"
 
@@ -71,21 +71,21 @@ def facts(conf=None, **others):
     ],
 )
 def test_each_cause_has_its_code_and_its_cure(given, code, words):
-    (problem,) = live.diagnose(given)
+    (problem,) = driver.why_not_live(given)
     assert problem.code == code
     for word in words:
         assert word in problem.message
 
 
 def test_a_live_extension_has_no_problem():
-    assert live.diagnose(facts(status=[["version", "aqepilot", "0.1.0", None]])) == []
+    assert driver.why_not_live(facts(status=[["version", "aqepilot", "0.1.0", None]])) == []
 
 
 def test_two_jars_are_told_and_one_named_twice_is_not():
     older = "hdfs:///k/aqepilot-spark-4.3_2.13-0.0.9.jar"
     conf = {"spark.jars": f"/a.jar,{JAR},{older}", "spark.driver.extraClassPath": f"{JAR}:/x"}
-    assert live.aqepilot_jars(conf) == [JAR, older]
-    problem = live.two_jars(live.aqepilot_jars(conf))
+    assert probe.aqepilot_jars(conf) == [JAR, older]
+    problem = probe.two_jars(conf)
     assert problem is not None
     assert older in problem.message
-    assert live.two_jars([JAR]) is None
+    assert probe.two_jars({"spark.jars": f"{JAR},{JAR}"}) is None

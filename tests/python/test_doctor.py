@@ -2,11 +2,12 @@
 
 import pytest
 
-from aqepilot import AqePilotError, doctor, probe
-from aqepilot.conf import EXTENSION
+from aqepilot import AqePilotError
+from aqepilot.submit.conf import EXTENSION
+from aqepilot.submit.doctor import driver, probe
 
 LIVE = [
-    ["version", "aqepilot", doctor.__version__, None],
+    ["version", "aqepilot", driver.__version__, None],
     ["jar", "path", "/j/a.jar", None],
     ["spark", "built_for", "4.3.0", None],
     ["spark", "running", "4.3.0", None],
@@ -32,7 +33,7 @@ def examine(status=LIVE, error=None, **conf):
         "status": status,
         "error": error,
     }
-    return {f.code: f for f in doctor.examine(facts)}
+    return {f.code: f for f in driver.examine(facts)}
 
 
 def test_all_well_has_no_warning():
@@ -115,9 +116,9 @@ def test_a_session_that_does_not_start_shows_what_spark_said(tmp_path, monkeypat
     script.chmod(0o755)
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     with pytest.raises(AqePilotError, match=r"ended with 3[^$]*no master nowhere"):
-        doctor.run(["--master", "nowhere"])
+        driver.run(["--master", "nowhere"])
     with pytest.raises(AqePilotError, match="--deploy-mode client"):
-        doctor.run(["--deploy-mode", "cluster"])
+        driver.run(["--deploy-mode", "cluster"])
 
 
 def test_what_a_driver_finds_by_itself_is_what_the_doctor_finds():
@@ -131,14 +132,14 @@ def test_what_a_driver_finds_by_itself_is_what_the_doctor_finds():
         "status": [*LIVE, ["problem", "POINT_OFF", None, "why"]],
         "error": None,
     }
-    assert probe.findings(facts) == doctor.examine(facts)
+    assert probe.findings(facts) == driver.examine(facts)
     for status, conf, found, code in (
         (None, CONF, False, "JAR_MISSING"),
         (None, {}, False, "EXTENSION_NOT_NAMED"),
         (None, CONF, True, "EXTENSION_FAILED"),
     ):
         wrong = facts | {"status": status, "conf": conf, "is_class_found": found}
-        assert {f.code for f in probe.findings(wrong)} == {f.code for f in doctor.examine(wrong)}
+        assert {f.code for f in probe.findings(wrong)} == {f.code for f in driver.examine(wrong)}
         assert code in {f.code for f in probe.findings(wrong)}
 
 
@@ -146,7 +147,7 @@ def test_an_answer_is_read_with_the_settings_of_the_job(tmp_path):
     (tmp_path / "job.conf").write_text("spark.hadoop.fs.a.impl one\nspark.jars.packages g:a:1\n")
     words = ["--master", "yarn", "--conf", "spark.hadoop.fs.b.impl=two", "--conf=spark.x=1"]
     words += [f"--properties-file={tmp_path / 'job.conf'}", "--jars", "a.jar"]
-    assert doctor._file_system_settings(words) == {
+    assert driver._file_system_settings(words) == {
         "spark.hadoop.fs.a.impl": "one",
         "spark.jars.packages": "g:a:1",
         "spark.jars": "a.jar",
@@ -163,4 +164,4 @@ def test_what_a_driver_says_while_it_stops_does_not_hide_why(tmp_path, monkeypat
     script.chmod(0o755)
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     with pytest.raises(AqePilotError, match=r"a\.jar does not exist"):
-        doctor.run(["--master", "yarn"])
+        driver.run(["--master", "yarn"])

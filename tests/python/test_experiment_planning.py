@@ -16,12 +16,13 @@ from pyspark.sql import SparkSession
 
 import aqepilot
 import tiers
-from aqepilot import Log, check
+from aqepilot import Log
 from aqepilot.analysis.experiment import history, planning
 from aqepilot.analysis.experiment.runs import Runs
 from aqepilot.cli import main
 from aqepilot.errors import AqePilotError
 from aqepilot.eventlog.frames import columns
+from aqepilot.submit import check
 
 pytestmark = tiers.on("4.3")
 

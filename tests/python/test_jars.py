@@ -2,7 +2,8 @@
 
 import pytest
 
-from aqepilot import JarError, catalog, jars
+from aqepilot import JarError, catalog
+from aqepilot.submit import jars
 
 
 @pytest.fixture

@@ -10,16 +10,17 @@ import pyspark
 import pytest
 from click.testing import CliRunner
 
-from aqepilot import AqePilotError, catalog, jars
+from aqepilot import AqePilotError, catalog
 from aqepilot.cli import main
-from aqepilot.submit import links
-from aqepilot.submit.class_files import Classes, ClassFile
-from aqepilot.submit.code_paths import CodePaths, points_named
+from aqepilot.submit import jars
+from aqepilot.submit.doctor import links
+from aqepilot.submit.doctor.class_files import Classes, ClassFile
+from aqepilot.submit.doctor.code_paths import CodePaths, points_named
 
 HOME = Path(pyspark.__file__).parent
 JAR = jars.find(pyspark.__version__)
 EXTENSIONS = "org/apache/spark/sql/SparkSessionExtensions"
-FOLDER = Path(jars.__file__).parent / "jars"
+FOLDER = jars.FOLDER
 
 
 class Lacking(Classes):

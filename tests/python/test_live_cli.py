@@ -13,7 +13,8 @@ import aqepilot
 import processes
 import submitting
 import tiers
-from aqepilot import Policy, conf
+from aqepilot import Policy
+from aqepilot.submit import conf
 
 pytestmark = tiers.on("3.5")
 

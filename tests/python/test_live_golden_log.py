@@ -12,7 +12,7 @@ import pytest
 
 import each_point
 import submitting
-from aqepilot.jars import minor_of
+from aqepilot.submit.jars import minor_of
 
 # Set, it writes the golden log anew: for changes of the log that are meant.
 NEW = "AQEPILOT_NEW_GOLDEN"

@@ -91,7 +91,8 @@ def test_it_is_wrapped(spark_submit: Submit, tmp_path: Path) -> None:
 
 
 def test_the_setting_is_not_one_that_is_submitted(spark_jar: Path) -> None:
-    from aqepilot import Policy, conf
+    from aqepilot import Policy
+    from aqepilot.submit import conf
 
     policy = Policy(name="p", cost_evaluation="spark.cost")
     assert KEY not in conf.settings([policy], str(spark_jar))

@@ -16,7 +16,7 @@ import little
 import policies
 import python_policies
 import tiers
-from aqepilot.conf import TOKEN_KEY
+from aqepilot.submit.conf import TOKEN_KEY
 
 pytestmark = tiers.on("4.3")
 

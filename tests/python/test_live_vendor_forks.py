@@ -19,8 +19,8 @@ import gapped_jar
 import skewed
 import submitting
 import tiers
-from aqepilot import jars
-from aqepilot.submit import links
+from aqepilot.submit import jars
+from aqepilot.submit.doctor import links
 from gapped_jar import Gap
 
 SQL = "org.apache.spark.sql."

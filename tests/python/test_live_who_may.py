@@ -50,7 +50,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.session import SparkSession as Classic
 import aqepilot, who_may
 from aqepilot import function, gateway
-from aqepilot.conf import TOKEN_KEY
+from aqepilot.submit.conf import TOKEN_KEY
 
 builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
 if sys.argv[2:]:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import aqepilot
 import tiers
-from aqepilot import conf, jars
+from aqepilot.submit import conf, jars
 from conftest import CommandLine, Doctor
 from wrong_environments import tells
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pyspark
 
-from aqepilot import Policy, conf
+from aqepilot import Policy
+from aqepilot.submit import conf
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/run/deploy"
 SCRIPT = (FOLDER / "kubernetes" / "spark-submit.sh").read_text("utf-8")

@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 import tiers
-from aqepilot import Policy, conf, control, policy_folder, recipes
+from aqepilot import Policy, control, policy_folder, recipes
 from aqepilot.cli import main
-from aqepilot.jars import coordinates, find
+from aqepilot.submit import conf
+from aqepilot.submit.jars import coordinates, find
 
 pytestmark = tiers.on("4.3")
 

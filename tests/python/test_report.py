@@ -385,7 +385,7 @@ def test_what_cannot_be_written_is_told_before_spark_starts(
     def started(*_: str) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("aqepilot.check.local_session", started)
+    monkeypatch.setattr("aqepilot.submit.check.local_session", started)
 
     def ran(*words: str) -> str:
         result = CliRunner().invoke(cli, ["report", "--log", "logs", *words])

@@ -7,7 +7,7 @@ import pytest
 
 import aqepilot
 from aqepilot import AqePilotError, NotLiveError, Policy, PolicyError, session, session_policies
-from aqepilot.conf import EXTENSION, TOKEN_KEY
+from aqepilot.submit.conf import EXTENSION, TOKEN_KEY
 
 JAR = "/j/aqepilot-spark-4.3_2.13-0.1.0.jar"
 TEXT = "spark.aqepilot.policy.{}.dynamic_join_selection"

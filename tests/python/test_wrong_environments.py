@@ -18,8 +18,9 @@ import aqepilot
 import submitting
 import tiers
 import wrong_environments
-from aqepilot import doctor, jars, java
 from aqepilot.cli import main
+from aqepilot.submit import jars, java
+from aqepilot.submit.doctor import driver
 from wrong_environments import ROOT, tells
 
 Cli = Callable[..., str]
@@ -146,7 +147,7 @@ def test_a_spark_that_no_jar_fits(
     (tmp_path / "jars/spark-core_2.12-3.4.4.jar").touch()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     facts = {"spark_version": "3.4.4", "scala": "2.12.17", "is_connect": False, "conf": {}}
-    found = doctor.examine(facts | {"is_class_found": False, "status": None, "error": "none"})
+    found = driver.examine(facts | {"is_class_found": False, "status": None, "error": "none"})
     (error,) = [finding for finding in found if finding.level == "error"]
     assert error.code == "JAR_NOT_FOUND"
     tells("a Spark that no jar fits", cli("conf", sales), cli("jar"), error.message)
@@ -160,7 +161,7 @@ def test_a_drivers_control_file_without_its_connector() -> None:
     )
     rows = [["problem", "CONTROL_UNREACHABLE", None, said]]
     facts = {"spark_version": pyspark.__version__, "scala": None, "is_connect": False, "conf": {}}
-    found = doctor.examine(facts | {"is_class_found": True, "status": rows, "error": None})
+    found = driver.examine(facts | {"is_class_found": True, "status": rows, "error": None})
     (unreachable,) = [f.message for f in found if f.code == "CONTROL_UNREACHABLE"]
     assert wrong_environments.table()["an `s3a://` path without its connector"][0] in unreachable
 

@@ -12,8 +12,9 @@ import jar_matrix
 import pyspark
 import pytest
 
-from aqepilot import catalog, conf, jars
+from aqepilot import catalog
 from aqepilot.policies import Policy
+from aqepilot.submit import conf, jars
 
 # With the policies, then without the extension: one JVM, as its start takes longest.
 JOB = """

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from aqepilot import catalog, jars
+from aqepilot import catalog
+from aqepilot.submit import jars
 from spark_suites import jvm, ledger, outcomes, selection
 from spark_suites.ledger import Entry, Found
 from spark_suites.outcomes import Case, Outcome

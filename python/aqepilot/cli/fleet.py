@@ -19,7 +19,7 @@ from aqepilot.cli.options import EXIT_CODES, P, as_json, console, reports_errors
 from aqepilot.errors import AqePilotError
 
 if TYPE_CHECKING:
-    from aqepilot.submit.links import Checked, Missing
+    from aqepilot.submit.doctor.links import Checked, Missing
 
 
 def _selectors(command: Callable[P, None]) -> Callable[P, None]:
@@ -146,9 +146,9 @@ def doctor(
     submit_words: Sequence[str],
 ) -> None:
     """Start a session where the jobs run and say whether aqepilot is live there, and why not."""
-    from aqepilot import probe
-    from aqepilot.doctor import of_links, run
-    from aqepilot.probe import Finding
+    from aqepilot.submit.doctor import links, probe
+    from aqepilot.submit.doctor.driver import run
+    from aqepilot.submit.doctor.probe import Finding
 
     if script_file:
         Path(script_file).write_bytes(Path(probe.__file__).read_bytes())
@@ -162,7 +162,7 @@ def doctor(
     try:
         if spark_home:
             checked = _links(spark_home)
-            missing, findings = checked.missing, of_links(checked)
+            missing, findings = checked.missing, links.findings(checked)
         else:
             findings = run(submit_words, answer_in)
     except AqePilotError as error:
@@ -185,7 +185,7 @@ def doctor(
 
 def _links(home: Path) -> Checked:
     """Looks for what a Spark lacks, and shows how far it is where it is for a person."""
-    from aqepilot.submit import links
+    from aqepilot.submit.doctor import links
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("reading Spark's classes")

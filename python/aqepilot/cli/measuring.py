@@ -107,7 +107,7 @@ def bench(
     a query is, or where one fails with the policies only.
     """
     from aqepilot.analysis.bench import pairs, queries, summary
-    from aqepilot.check import local_session
+    from aqepilot.submit.check import local_session
 
     wanted = queries.read(files)
     conf = dict(setting(text) for text in settings)

@@ -115,7 +115,7 @@ def log_session(
         name: What the application is called.
         conf: Settings of the user's.
     """
-    from aqepilot.check import local_session
+    from aqepilot.submit.check import local_session
 
     is_short = (master or "local").startswith("local") and _is_little(logs)
     few = _FEW_TASKS if is_short or (master or "").startswith("local") else {}

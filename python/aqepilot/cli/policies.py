@@ -65,10 +65,11 @@ def conf(
     Settings go to the standard output, advice to the standard error. Without a FILE: the extension
     and its jar only.
     """
-    from aqepilot import conf as settings
-    from aqepilot import jars
     from aqepilot.experiment import definition
     from aqepilot.policies import as_policies
+    from aqepilot.submit import conf as settings
+    from aqepilot.submit import jars
+    from aqepilot.submit.doctor.probe import POLICIES_KEY
 
     policies = as_policies(path for path in files if not definition.is_one(path))
     experiments = [path for path in files if definition.is_one(path)]
@@ -81,8 +82,8 @@ def conf(
     values = settings.settings(policies, None if package else jar, there, package)
     if experiment:
         # The arms take the place of the list.
-        if settings.POLICIES_KEY not in there:
-            values.pop(settings.POLICIES_KEY, None)
+        if POLICIES_KEY not in there:
+            values.pop(POLICIES_KEY, None)
         values |= experiment.to_conf()
     if control:
         values[settings.CONTROL_KEY] = control
@@ -114,7 +115,7 @@ def check(files: Sequence[Path], as_json: bool) -> None:
 
     Python functions are imported, also from the working directory, and asked on made facts.
     """
-    from aqepilot.check import check_files
+    from aqepilot.submit.check import check_files
 
     sys.path.append(str(Path.cwd()))
     problems = check_files(files)
@@ -192,7 +193,7 @@ def recipes(name: str | None, spark: str | None, as_json: bool) -> None:
 @reports_errors
 def jar(spark: str | None, scala: str | None) -> None:
     """Print the path of the jar for a Spark; without --spark, for the one installed here."""
-    from aqepilot import jars
+    from aqepilot.submit import jars
 
     click.echo(jars.find(spark, scala))
 
@@ -236,7 +237,8 @@ def init(
 
     Its README.md says what each file is for. Nothing that is there is replaced.
     """
-    from aqepilot import jars, policy_folder
+    from aqepilot import policy_folder
+    from aqepilot.submit import jars
 
     version, built_for = jars.row_of(jars.find(spark, scala))
     where = {"--jar-uri": jar_uri} if jar_uri else {"--packages": ""}

@@ -10,10 +10,10 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from aqepilot import java
 from aqepilot.control.lock import LOCK, LockedFile
 from aqepilot.control.store import failed
 from aqepilot.errors import AqePilotError, Problem, first_line
+from aqepilot.submit import java
 
 # A store of objects: a write is there whole when it is closed, a rename is a copy, and two writers
 # may create one object.

@@ -8,9 +8,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from aqepilot import catalog, conf, jars
+from aqepilot import catalog
 from aqepilot.demo import data, query, screen, sparks
 from aqepilot.policies import Policy
+from aqepilot.submit import conf, jars
 
 HERE = Path(__file__).parent
 POLICY = HERE / "policy.toml"

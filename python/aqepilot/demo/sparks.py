@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from aqepilot import catalog, jars, java
+from aqepilot import catalog
 from aqepilot.errors import AqePilotError, Problem
+from aqepilot.submit import jars, java
 
 LAST_LINES = 15
 _QUIET = (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from aqepilot import catalog, jars
+from aqepilot import catalog
 from aqepilot.errors import AqePilotError, Problem, nearest
 from aqepilot.policies import Policy
+from aqepilot.submit import jars
 
 # In the order in which they are listed.
 _NAMES = (

@@ -272,8 +272,8 @@ def _arms(
     """A session for each arm."""
     from pyspark.sql import SparkSession
 
-    from aqepilot import probe
     from aqepilot.session import status, use
+    from aqepilot.submit.doctor import probe
 
     if probe.is_connect(spark):
         message = "a bench needs a classic session: Spark Connect cannot copy one with its views."

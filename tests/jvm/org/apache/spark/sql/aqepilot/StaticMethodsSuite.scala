@@ -21,8 +21,8 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.aqepilot.AqePilotExtension
 
 /** SQL's `java_method`, `reflect` and `try_reflect` call any public static method whose parameters take texts, numbers
-  * and booleans. Scala makes such methods; the jar has them private. Here they are as they are compiled: also then,
-  * none grants, loads or changes anything.
+  * and booleans. Scala makes such methods of an object's methods and of function literals: none grants, loads or changes
+  * anything.
   */
 class StaticMethodsSuite extends AnyFunSuite with BeforeAndAfterAll {
 

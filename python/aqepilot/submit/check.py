@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aqepilot import gateway, java, session_policies, testing
+from aqepilot import gateway, session_policies, testing
 from aqepilot.errors import AqePilotError, PolicyError, Problem, first_line
 from aqepilot.experiment import definition
 from aqepilot.function import is_imported
 from aqepilot.policies import Policy, as_policies
+from aqepilot.submit import java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,7 +151,7 @@ def local_session(
     if _has_log_file():
         builder = builder.config("spark.log.level", "ERROR")
     else:
-        file = (Path(__file__).parent / "log4j2-errors.properties").as_uri()
+        file = (Path(__file__).parents[1] / "log4j2-errors.properties").as_uri()
         options = [*options, f"-Dlog4j2.configurationFile={file}"]
     try:
         with _jvm_options(options):

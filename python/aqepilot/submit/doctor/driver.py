@@ -11,30 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
-from aqepilot import catalog, jars, java, live, probe
+from aqepilot import catalog
 from aqepilot.__about__ import __version__
-from aqepilot.conf import POLICIES_KEY, parse_defaults, split
-from aqepilot.errors import AqePilotError, Problem, nearest, with_connector
+from aqepilot.errors import AqePilotError, JarError, Problem, nearest, with_connector
 from aqepilot.policies import PREFIX
-from aqepilot.probe import Finding
-from aqepilot.submit.code_paths import Effect
-from aqepilot.submit.links import Checked
+from aqepilot.submit import jars, java
+from aqepilot.submit.conf import parse_defaults
+from aqepilot.submit.doctor import probe
+from aqepilot.submit.doctor.probe import MODE_KEY, MODES, POLICIES_KEY, Finding, split
 
-_MODES = ("off", "shadow", "enforce")
 # What of a job's settings a file system needs to be reached.
 _OF_FILE_SYSTEMS = ("spark.hadoop.", "spark.jars", "spark.kerberos.", "spark.driver.extraClassPath")
 # Of a driver's log: on YARN, what it says while it stops would hide what it stopped for.
 _TELLS_NOTHING = re.compile(r"\tat |\S+ \S+ (INFO|DEBUG|TRACE) ")
-# What it costs that a Spark lacks something.
-_COSTS: Mapping[Effect, tuple[Literal["ok", "warning", "error"], str]] = {
-    "off": ("error", "That switches off: {points}."),
-    "policies": ("error", "A policy whose text needs it fails, and Spark decides."),
-    "part": ("warning", "What uses it is left to Spark, and counted in aqepilot_status()."),
-    "unused": ("ok", "No code that runs comes to it."),
-}
 _SHORT = {"--jars": "spark.jars", "--packages": "spark.jars.packages"}
 
 
@@ -51,46 +43,6 @@ def run(submit_words: Sequence[str] = (), answer_in: str | None = None) -> list[
         AqePilotError: There is no spark-submit, or the session did not start or answer.
     """
     return examine(submit_probe(submit_words, answer_in))
-
-
-def of_links(checked: Checked) -> list[Finding]:
-    """Says what a Spark lacks of what the jar refers to, and which decision points that costs."""
-    spark = f"Spark {checked.spark.version}"
-    findings = [
-        Finding(
-            "ok",
-            "JAR_FITS",
-            f"{checked.jar.name} is for {spark} on Scala {checked.spark.scala}. Of the "
-            f"{checked.looked_for} classes, methods and fields that it refers to, "
-            f"{len(checked.missing) or 'none'} are missing.",
-        )
-    ]
-    for lacking in checked.missing:
-        level, costs = _COSTS[lacking.effect]
-        what = (
-            f"lacks the {lacking.kind} {lacking}"
-            if lacking.kind != "abstract"
-            else f"calls {lacking}, which the jar does not have"
-        )
-        users = ", ".join(lacking.used_by[:3]) + (" and others" if lacking.used_by[3:] else "")
-        message = (
-            f"{spark} {what}. {costs.format(points=', '.join(lacking.points))} Used by: {users}."
-        )
-        findings.append(Finding(level, "REFERENCE_MISSING", message))
-    for point in checked.points:
-        count = sum(point in lacking.points for lacking in checked.missing)
-        findings.append(
-            Finding(
-                "error",
-                "POINT_OFF",
-                f"{point} is off in {spark} from the first query that needs what is missing "
-                f"({count} of the above): Spark decides there, and no query fails. Run these jobs "
-                "on another release of that Spark if you need this point.",
-            )
-            if count
-            else Finding("ok", "POINT_LIVE", f"{point} has all that it uses.")
-        )
-    return findings
 
 
 def submit_probe(submit_words: Sequence[str] = (), answer_in: str | None = None) -> dict[str, Any]:
@@ -187,22 +139,36 @@ def spark_submit() -> str:
 
 def examine(facts: Mapping[str, Any]) -> list[Finding]:
     """Says what is well and what is wrong, by the facts that the probe gathered."""
-    conf = facts["conf"]
-    why_not_live = live.diagnose(facts)
-    findings = [Finding("error", p.code, p.message) for p in why_not_live]
-    if why_not_live:
-        findings += _settings_without_extension(conf)
-    else:
-        findings += _live(facts)
-    two_jars = live.two_jars(live.aqepilot_jars(conf))
-    if two_jars and not any(f.code == "TWO_JARS" for f in findings):
-        findings.append(Finding("error", two_jars.code, two_jars.message))
-    return [*findings, *probe.settings(facts)]
+    jar, no_jar = fitting(facts)
+    is_live = probe.why_not_live(facts, jar, no_jar) is None
+    more = _versions(facts) if is_live else _settings_without_extension(facts["conf"])
+    return [
+        finding._replace(message=with_connector(finding.message)) if is_live else finding
+        for finding in probe.findings(facts, jar, no_jar, list(more))
+    ]
 
 
-def _live(facts: Mapping[str, Any]) -> Iterator[Finding]:
-    for finding in probe.live(facts):
-        yield finding._replace(message=with_connector(finding.message))
+def why_not_live(facts: Mapping[str, Any]) -> list[Problem]:
+    """Tells why the extension is not live; an empty list means that it is.
+
+    Args:
+        facts: What `probe.gather` returned.
+    """
+    jar, no_jar = fitting(facts)
+    why = probe.why_not_live(facts, jar, no_jar)
+    return [Problem(*why)] if why else []
+
+
+def fitting(facts: Mapping[str, Any]) -> tuple[str, probe.Problem | None]:
+    """Returns the jar that fits a session's Spark, as it is told; and why there is none."""
+    try:
+        return str(jars.find(facts["spark_version"], probe.minor_of(facts["scala"]))), None
+    except JarError as error:
+        (first, *_) = error.problems
+        return f"(none: {error})", probe.Problem(*first[:3])
+
+
+def _versions(facts: Mapping[str, Any]) -> Iterator[Finding]:
     own = next((value for kind, _, value, _ in facts["status"] if kind == "version"), None)
     if own != __version__:
         yield Finding(
@@ -224,9 +190,9 @@ def _settings_without_extension(conf: Mapping[str, str]) -> Iterator[Finding]:
             near = " or ".join(nearest(key, known))
             hint = f"; did you mean {near}?" if near else "."
             yield Finding("error", "SETTING_UNKNOWN", f"{key} is not a setting{hint}")
-        is_mode = key == f"{PREFIX}mode" or (policy and policy[2] == "mode")
-        if is_mode and conf[key] not in _MODES:
-            message = f"{key}: {conf[key]!r} is not one of {', '.join(_MODES)}."
+        is_mode = key == MODE_KEY or (policy and policy[2] == "mode")
+        if is_mode and conf[key] not in MODES:
+            message = f"{key}: {conf[key]!r} is not one of {', '.join(MODES)}."
             yield Finding("error", "MODE_INVALID", message)
     for name in split(conf.get(POLICIES_KEY)):
         keys = [f"{PREFIX}policy.{name}.{point}" for point in catalog.point_names()]

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from aqepilot import catalog
 from aqepilot.__about__ import __version__
 from aqepilot.errors import JarError, Problem
+from aqepilot.submit.doctor.probe import JAR_NAME
 
-# Ivy, which fetches for --packages, puts the group before the name.
-JAR_NAME = re.compile(r"(?:io\.aqepilot_)?aqepilot-spark-(\d+\.\d+)_(\d+\.\d+)-(.+)\.jar")
-_FOLDER = Path(__file__).parent / "jars"
+# The package's own jars.
+FOLDER = Path(__file__).parents[1] / "jars"
 
 
 class Spark(NamedTuple):
@@ -73,12 +73,12 @@ def spark_in(home: Path) -> Spark | None:
     return None
 
 
-def available(folder: Path = _FOLDER) -> list[Path]:
+def available(folder: Path = FOLDER) -> list[Path]:
     """Returns the jars that this package carries."""
     return sorted(path for path in folder.glob("*.jar") if JAR_NAME.fullmatch(path.name))
 
 
-def find(spark: str | None = None, scala: str | None = None, folder: Path = _FOLDER) -> Path:
+def find(spark: str | None = None, scala: str | None = None, folder: Path = FOLDER) -> Path:
     """Returns the jar for a Spark.
 
     Args:

@@ -7,14 +7,14 @@ says in such a Spark, by `aqepilot_status()`: see `code_paths`.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from aqepilot import jars
 from aqepilot.errors import AqePilotError, Problem
-from aqepilot.submit.class_files import NEW, Classes, ClassFile, Member
-from aqepilot.submit.code_paths import (
+from aqepilot.submit import jars
+from aqepilot.submit.doctor.class_files import NEW, Classes, ClassFile, Member
+from aqepilot.submit.doctor.code_paths import (
     EFFECTS,
     CodePaths,
     Effect,
@@ -22,7 +22,15 @@ from aqepilot.submit.code_paths import (
     points_named,
     simple,
 )
+from aqepilot.submit.doctor.probe import Finding
 
+# What it costs that a Spark lacks something.
+_COSTS: Mapping[Effect, tuple[Literal["ok", "warning", "error"], str]] = {
+    "off": ("error", "That switches off: {points}."),
+    "policies": ("error", "A policy whose text needs it fails, and Spark decides."),
+    "part": ("warning", "What uses it is left to Spark, and counted in aqepilot_status()."),
+    "unused": ("ok", "No code that runs comes to it."),
+}
 # What Spark or its Scala must have; other libraries may be elsewhere on the class path.
 _NEEDED = ("org/apache/spark/", "scala/")
 # How a point's object asks for what it needs.
@@ -124,6 +132,46 @@ def check(home: Path, opened: Callable[[int, int], None] = lambda count, total: 
         message = f"the jars of {home} cannot be read: {error}. Install that Spark anew."
         raise AqePilotError(Problem("SPARK_NOT_READABLE", message)) from error
     return Checked(spark, jar, links.looked_for, missing, tuple(sorted(links.paths.points)))
+
+
+def findings(checked: Checked) -> list[Finding]:
+    """Says what a Spark lacks of what the jar refers to, and which decision points that costs."""
+    spark = f"Spark {checked.spark.version}"
+    findings = [
+        Finding(
+            "ok",
+            "JAR_FITS",
+            f"{checked.jar.name} is for {spark} on Scala {checked.spark.scala}. Of the "
+            f"{checked.looked_for} classes, methods and fields that it refers to, "
+            f"{len(checked.missing) or 'none'} are missing.",
+        )
+    ]
+    for lacking in checked.missing:
+        level, costs = _COSTS[lacking.effect]
+        what = (
+            f"lacks the {lacking.kind} {lacking}"
+            if lacking.kind != "abstract"
+            else f"calls {lacking}, which the jar does not have"
+        )
+        users = ", ".join(lacking.used_by[:3]) + (" and others" if lacking.used_by[3:] else "")
+        message = (
+            f"{spark} {what}. {costs.format(points=', '.join(lacking.points))} Used by: {users}."
+        )
+        findings.append(Finding(level, "REFERENCE_MISSING", message))
+    for point in checked.points:
+        count = sum(point in lacking.points for lacking in checked.missing)
+        findings.append(
+            Finding(
+                "error",
+                "POINT_OFF",
+                f"{point} is off in {spark} from the first query that needs what is missing "
+                f"({count} of the above): Spark decides there, and no query fails. Run these jobs "
+                "on another release of that Spark if you need this point.",
+            )
+            if count
+            else Finding("ok", "POINT_LIVE", f"{point} has all that it uses.")
+        )
+    return findings
 
 
 class Links:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from aqepilot.submit.class_files import (
+from aqepilot.submit.doctor.class_files import (
     ABSTRACT,
     CALLS,
     CAST,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
-from aqepilot import jars
 from aqepilot.errors import AqePilotError, Problem
+from aqepilot.submit import jars
 
 
 def require() -> None:
@@ -27,25 +29,31 @@ def problem() -> Problem | None:
     if spark is None or _may_be_named_elsewhere(spark):
         return None
     home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else "java"
-    try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    except OSError:
+    java = shutil.which(Path(home, "bin", "java") if home else "java")
+    if java is None:
         where = f"JAVA_HOME is {home}, without a bin/java" if home else "no java is on the PATH"
         message = (
             f"Spark needs Java, and there is none here: {where}. Install Java 17, or point "
             "JAVA_HOME at one that is installed."
         )
         return Problem("JAVA_NOT_FOUND", message)
-    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
+    found = _version(java)
     least = 8 if jars.minor_of(spark.version).startswith("3.") else 17
-    if version is None or int(version[1]) >= least:
+    if found is None or found >= least:
         return None
     message = (
-        f"Spark {spark.version} needs Java {least} or newer, and {java} is Java {version[1]}. "
+        f"Spark {spark.version} needs Java {least} or newer, and {java} is Java {found}. "
         "Install Java 17, and point JAVA_HOME at it."
     )
     return Problem("JAVA_TOO_OLD", message)
+
+
+@cache
+def _version(java: str) -> int | None:
+    """Asks a Java for its version, once; null where it does not tell."""
+    done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
+    return int(found[1]) if found else None
 
 
 def _may_be_named_elsewhere(spark: jars.Spark) -> bool:

@@ -11,18 +11,39 @@ So it tells how it is where jobs really run, also where nobody sees what a drive
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EXTENSION = "io.aqepilot.AqePilotExtension"
+EXTENSIONS_KEY = "spark.sql.extensions"
+JARS_KEY = "spark.jars"
+POLICIES_KEY = "spark.aqepilot.policies"
+MODE_KEY = "spark.aqepilot.mode"
+MODES = ("off", "shadow", "enforce")
 MARK = "aqepilot-probe:"
-_PREFIX = "spark.aqepilot."
-_POLICIES_KEY = "spark.aqepilot.policies"
-_MODES = ("off", "shadow", "enforce")
+# Ivy, which fetches for --packages, puts the group before the name.
+JAR_NAME = re.compile(r"(?:io\.aqepilot_)?aqepilot-spark-(\d+\.\d+)_(\d+\.\d+)-(.+)\.jar")
+_PLACES_OF_JARS = {JARS_KEY: ",", "spark.driver.extraClassPath": ":", "spark.yarn.dist.jars": ","}
+_OUR_JAR = "<the jar that `aqepilot jar` names>"
+
+
+class Problem(NamedTuple):
+    """Why aqepilot is not live; with `aqepilot.errors.Problem` at hand, one of those will do.
+
+    Attributes:
+        code: A stable name, upper snake case.
+        message: What it is and what to do.
+        where: The setting's key that it is about; null when there is none.
+    """
+
+    code: str
+    message: str
+    where: str | None = None
 
 
 class Finding(NamedTuple):
@@ -82,37 +103,136 @@ def _first(spark: SparkSession, sql: str) -> str | None:
         return None
 
 
-def findings(facts: Mapping[str, Any]) -> list[Finding]:
-    """Says what is well and what is wrong, as far as that follows from these facts alone.
+def findings(
+    facts: Mapping[str, Any],
+    jar: str = _OUR_JAR,
+    no_jar: Problem | None = None,
+    more: Sequence[Finding] = (),
+) -> list[Finding]:
+    """Says what is well and what is wrong.
 
-    `aqepilot doctor` knows more: which jar fits, and what a misspelt setting was meant to be.
+    Args:
+        facts: What `gather` returned.
+        jar: The jar that fits this Spark, as it is told.
+        no_jar: Why there is none, if it is known.
+        more: What else was found about the session itself.
     """
-    return [*(live(facts) if facts["status"] is not None else _not_live(facts)), *settings(facts)]
+    why = why_not_live(facts, jar, no_jar)
+    found = [*([Finding("error", *why[:2])] if why else live(facts)), *more]
+    twice = two_jars(facts["conf"])
+    if twice and not any(finding.code == twice.code for finding in found):
+        found.append(Finding("error", *twice[:2]))
+    return [*found, *settings(facts)]
 
 
-def _not_live(facts: Mapping[str, Any]) -> Iterator[Finding]:
-    extensions = facts["conf"].get("spark.sql.extensions")
-    if EXTENSION not in _split(extensions):
-        yield Finding(
-            "error",
-            "EXTENSION_NOT_NAMED",
-            f"spark.sql.extensions is {extensions!r} and does not name {EXTENSION}: submit what "
-            "`aqepilot conf` prints.",
-        )
-    elif not facts["is_class_found"]:
-        yield Finding(
-            "error",
-            "JAR_MISSING",
-            f"{EXTENSION} is named, and its jar is not on the driver's class path: submit what "
-            "`aqepilot conf` prints, with --jar-uri where the cluster has to fetch it.",
-        )
-    else:
-        yield Finding(
-            "error",
-            "EXTENSION_FAILED",
-            f"{EXTENSION} is named and its jar is there, but it did not start. The driver's log "
-            f"says why, in the lines with AqePilotExtension. Spark said: {facts['error']}",
-        )
+def why_not_live(
+    facts: Mapping[str, Any], jar: str = _OUR_JAR, no_jar: Problem | None = None
+) -> Problem | None:
+    """Returns why the extension is not live; null where it is.
+
+    Args:
+        facts: What `gather` returned.
+        jar: The jar that fits this Spark, as it is told.
+        no_jar: Why there is none, if it is known.
+    """
+    conf = facts["conf"]
+    if facts["status"] is not None:
+        for kind, name, value, detail in facts["status"]:
+            if (kind, name) == ("problem", "WRONG_SPARK_JAR"):
+                return Problem(name, detail or value or name)
+        return None
+    is_named = EXTENSION in split(conf.get(EXTENSIONS_KEY))
+    if is_named and (wrong := _wrong_jar(facts, jar)):
+        return wrong
+    if no_jar:
+        return no_jar
+    if facts["is_connect"] and not (is_named and facts["is_class_found"]):
+        return _server_without(facts, is_named, jar)
+    if not is_named:
+        return _not_named(facts, jar)
+    if not facts["is_class_found"]:
+        return _no_jar(conf, jar)
+    return Problem(
+        "EXTENSION_FAILED",
+        f"{EXTENSION} is named and its jar is there, but it did not start. The driver's log says "
+        f"why, in the lines with AqePilotExtension. Spark said: {_first_line(facts['error'])}",
+    )
+
+
+def aqepilot_jars(conf: Mapping[str, str]) -> list[str]:
+    """Returns the paths of aqepilot's jars that the settings name, one per file name."""
+    by_name: dict[str, str] = {}
+    for key, separator in _PLACES_OF_JARS.items():
+        for path in (conf.get(key) or "").split(separator):
+            name = re.split(r"[/\\]", path.strip())[-1]
+            if JAR_NAME.fullmatch(name):
+                by_name.setdefault(name, path.strip())
+    return list(by_name.values())
+
+
+def two_jars(conf: Mapping[str, str]) -> Problem | None:
+    """Returns the problem of more than one aqepilot jar; null when there is at most one."""
+    paths = aqepilot_jars(conf)
+    if len(paths) < 2:
+        return None
+    message = f"more than one aqepilot jar is on the class path: {', '.join(paths)}. Keep one."
+    return Problem("TWO_JARS", message, JARS_KEY)
+
+
+def minor_of(version: str | None) -> str | None:
+    """Returns the first two numbers of a version, ``2.13`` of ``2.13.18``; null for null."""
+    return ".".join(re.split("[^0-9]+", version)[:2]) if version else None
+
+
+def _wrong_jar(facts: Mapping[str, Any], jar: str) -> Problem | None:
+    spark, scala = facts["spark_version"], minor_of(facts["scala"])
+    for path in aqepilot_jars(facts["conf"]):
+        built = JAR_NAME.search(path)
+        if built and (built[1] != minor_of(spark) or (scala and built[2] != scala)):
+            message = (
+                f"{path} was built for Spark {built[1]} on Scala {built[2]}, and Spark {spark} "
+                f"on Scala {scala} is running. Use {jar}."
+            )
+            return Problem("WRONG_SPARK_JAR", message, JARS_KEY)
+    return None
+
+
+def _server_without(facts: Mapping[str, Any], is_named: bool, jar: str) -> Problem:
+    lacks = "its jar is not on the server's class path" if is_named else "it is not named there"
+    message = (
+        f"the Spark Connect server (Spark {facts['spark_version']}) runs without aqepilot: "
+        f"{lacks}. A client cannot add it: the server has to be started with "
+        f"--conf {EXTENSIONS_KEY}={EXTENSION} and --jars {jar}."
+    )
+    return Problem("CONNECT_SERVER_WITHOUT_AQEPILOT", message, EXTENSIONS_KEY)
+
+
+def _not_named(facts: Mapping[str, Any], jar: str) -> Problem:
+    now = facts["conf"].get(EXTENSIONS_KEY)
+    where = f"Its jar is not on the driver's class path either (--jars {jar})"
+    if facts["is_class_found"]:
+        where = "Its jar is on the class path"
+    message = (
+        f"aqepilot is not in this session: {EXTENSIONS_KEY} "
+        + (f"is {now}, without {EXTENSION}." if now else "is not set.")
+        + f" {where}. Extensions are fixed when Spark starts: make the session with "
+        "aqepilot.configure(SparkSession.builder, ...).getOrCreate(), or submit with what "
+        "`aqepilot conf` prints."
+    )
+    return Problem("EXTENSION_NOT_NAMED", message, EXTENSIONS_KEY)
+
+
+def _no_jar(conf: Mapping[str, str], jar: str) -> Problem:
+    message = (
+        f"{EXTENSIONS_KEY} names {EXTENSION}, but its jar is not on the driver's class path "
+        f"({JARS_KEY} is {conf.get(JARS_KEY) or 'not set'}). Jobs run as plain Spark. Submit with "
+        f"--jars {jar}; with --jars given twice Spark takes the last, so join them with a comma."
+    )
+    return Problem("JAR_MISSING", message, JARS_KEY)
+
+
+def _first_line(error: str | None) -> str:
+    return (error or "nothing").strip().splitlines()[0]
 
 
 def live(facts: Mapping[str, Any]) -> Iterator[Finding]:
@@ -129,7 +249,7 @@ def live(facts: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding("error", name, detail or value or name)
         elif kind == "point" and value == "live":
             yield Finding("ok", "POINT_LIVE", f"{name} is live.")
-        elif kind == "policy" and value in _MODES:
+        elif kind == "policy" and value in MODES:
             yield Finding("ok", "POLICY", f"policy {name}: {value}.")
 
 
@@ -139,11 +259,11 @@ def settings(facts: Mapping[str, Any]) -> list[Finding]:
 
 
 def _policies(conf: Mapping[str, str]) -> Iterator[Finding]:
-    if not _split(conf.get(_POLICIES_KEY)):
-        message = f"no policy is submitted ({_POLICIES_KEY} is not set): `aqepilot conf FILE...`."
+    if not split(conf.get(POLICIES_KEY)):
+        message = f"no policy is submitted ({POLICIES_KEY} is not set): `aqepilot conf FILE...`."
         yield Finding("warning", "NO_POLICY", message)
-    elif conf.get(f"{_PREFIX}mode") == "off":
-        message = f"{_PREFIX}mode is off: no policy is asked."
+    elif conf.get(MODE_KEY) == "off":
+        message = f"{MODE_KEY} is off: no policy is asked."
         yield Finding("warning", "MODE_OFF", message)
 
 
@@ -157,7 +277,7 @@ def _spark_settings(conf: Mapping[str, str]) -> Iterator[Finding]:
     key = "spark.sql.adaptive.optimizer.excludedRules"
     excluded = [
         rule
-        for rule in _split(conf.get(key))
+        for rule in split(conf.get(key))
         if rule.endswith((".DynamicJoinSelection", ".DemoteBroadcastHashJoin"))
     ]
     if excluded:
@@ -199,8 +319,13 @@ def _number(text: str | None, otherwise: int) -> int:
     return int(text) if text and text.strip().isdecimal() else otherwise
 
 
-def _split(text: str | None) -> list[str]:
-    return [word.strip() for word in (text or "").split(",") if word.strip()]
+def split(value: str | None) -> list[str]:
+    """Splits a comma-separated setting; null has no items.
+
+    >>> split("a, b,,c")
+    ['a', 'b', 'c']
+    """
+    return [item.strip() for item in (value or "").split(",") if item.strip()]
 
 
 def write(spark: SparkSession, path: str, text: str) -> None:

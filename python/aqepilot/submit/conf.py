@@ -7,25 +7,19 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from aqepilot.jars import JAR_NAME
 from aqepilot.policies import PREFIX, Policy
+from aqepilot.submit.doctor.probe import (
+    EXTENSION,
+    EXTENSIONS_KEY,
+    JAR_NAME,
+    JARS_KEY,
+    POLICIES_KEY,
+    split,
+)
 
-EXTENSION = "io.aqepilot.AqePilotExtension"
-EXTENSIONS_KEY = "spark.sql.extensions"
-JARS_KEY = "spark.jars"
 PACKAGES_KEY = "spark.jars.packages"
-POLICIES_KEY = f"{PREFIX}policies"
 CONTROL_KEY = f"{PREFIX}control"
 TOKEN_KEY = f"{PREFIX}python.token"
-
-
-def split(value: str | None) -> list[str]:
-    """Splits a comma-separated setting; null has no items.
-
-    >>> split("a, b,,c")
-    ['a', 'b', 'c']
-    """
-    return [item.strip() for item in (value or "").split(",") if item.strip()]
 
 
 def settings(
