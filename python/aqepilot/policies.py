@@ -24,8 +24,6 @@ from aqepilot.toml import Places
 
 PREFIX = "spark.aqepilot."
 Mode = Literal["off", "shadow", "enforce"]
-# Path makes one slash of two.
-_URI = re.compile(r"[A-Za-z][\w+.-]+:/")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 

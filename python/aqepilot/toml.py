@@ -18,7 +18,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+# Path makes one slash of two.
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _ERROR = re.compile(r"^(.*) \(at line (\d+), column (\d+)\)$")
 
 _KEY = re.compile(r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')""")
