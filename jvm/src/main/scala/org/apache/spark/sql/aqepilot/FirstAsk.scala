@@ -98,7 +98,7 @@ private object FirstAsk {
 
   /** Facts of which none is known. */
   private def nothing(schema: StructType): InternalRow = {
-    def value(of: DataType): Any = of match {
+    def value(dataType: DataType): Any = dataType match {
       case struct: StructType => nothing(struct)
       case _                  => null
     }
@@ -126,9 +126,9 @@ private object FirstAsk {
         try jar.stream.toArray.toSeq.map(_.toString)
         finally jar.close()
       names.filter(n => n.endsWith(".class") && folders.exists(n.startsWith)).foreach { name =>
-        val of = name.stripSuffix(".class").replace('/', '.')
+        val className = name.stripSuffix(".class").replace('/', '.')
         // To look for constructors links a class.
-        Try(Class.forName(of, false, getClass.getClassLoader).getDeclaredConstructors)
+        Try(Class.forName(className, false, getClass.getClassLoader).getDeclaredConstructors)
       }
     }
   }

@@ -18,9 +18,9 @@ object DecisionPoints {
     "partition_coalescing"
   )
 
-  val all: Seq[DecisionPoint[_]] = names.map(found)
+  val all: Seq[DecisionPoint[_]] = names.map(load)
 
-  private def found(name: String): DecisionPoint[_] = {
+  private def load(name: String): DecisionPoint[_] = {
     val point = name.split('_').map(_.capitalize).mkString
     Class
       .forName(s"org.apache.spark.sql.aqepilot.points.$name.${point}Point$$")

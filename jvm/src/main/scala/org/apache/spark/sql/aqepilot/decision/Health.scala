@@ -33,12 +33,12 @@ object Health {
 
   /** Where this jar is, as a URL; a list of all when more than one is on the class path. */
   lazy val jars: Seq[String] = {
-    val found = new java.util.ArrayList[String]()
+    val there = new java.util.ArrayList[String]()
     Try {
       val all = getClass.getClassLoader.getResources(Resource)
-      while (all.hasMoreElements) found.add(all.nextElement().toString)
+      while (all.hasMoreElements) there.add(all.nextElement().toString)
     }
-    found
+    there
       .toArray(Array.empty[String])
       .toSeq
       .map(_.stripPrefix("jar:").stripPrefix("file:").stripSuffix("!/" + Resource))

@@ -47,7 +47,7 @@ object CompiledPolicy {
     *
     * @param told what it throws as a failure of the policy
     */
-  def guarded(told: Throwable => EvaluationFailure)(
+  def guarded(failure: Throwable => EvaluationFailure)(
       body: => Either[EvaluationFailure, Any]
   ): Either[EvaluationFailure, Any] =
     try body
@@ -55,7 +55,7 @@ object CompiledPolicy {
       case e: InterruptedException => throw e
       case e: Throwable            => FactFault.in(e) match {
           case Some(fault) => throw fault.getCause
-          case None        => Left(told(e))
+          case None        => Left(failure(e))
         }
     }
 }

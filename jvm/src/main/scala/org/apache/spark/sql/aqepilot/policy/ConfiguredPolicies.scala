@@ -140,16 +140,16 @@ object ConfiguredPolicies {
 
   /** The most that a policy may do where sessions may not bring their own, and why. */
   private def ofSessions(policy: NamedPolicy): Option[(Mode, String)] = {
-    val said = AqePilotConf.sessionPolicies
+    val allowed = AqePilotConf.sessionPolicies
     def submittedMode(key: String) = AqePilotConf.submitted(key).fold[Mode](Mode.Enforce)(Mode.of)
-    if (said == "allow") None
+    if (allowed == "allow") None
     else {
       val most =
-        if (policy.source != Submitted) { if (said == "shadow") Mode.Shadow else Mode.Off }
+        if (policy.source != Submitted) { if (allowed == "shadow") Mode.Shadow else Mode.Off }
         else
           submittedMode(s"${AqePilotConf.PolicyPrefix}${policy.name}.mode")
             .atMost(submittedMode(AqePilotConf.Mode.key))
-      Some((most, s"${AqePilotConf.SessionPolicies.key}=$said"))
+      Some((most, s"${AqePilotConf.SessionPolicies.key}=$allowed"))
     }
   }
 

@@ -118,12 +118,12 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
       if (isLogged && ring.hasFacts(e.factsId)) None
       else facts(LoggedFacts.Full, redact)
     evicted.inc(ring.add(decision.copy(facts = full.map(_.whole))).toLong)
-    val told =
+    val written =
       if (isLogged) None
       else if (logged == LoggedFacts.Full) full
       else facts(logged, redact)
-    postLast(told.fold(decision) { written =>
-      written.in(decision, !commonFactsLogged.add((e.executionId, written.commonId)))
+    postLast(written.fold(decision) { facts =>
+      facts.in(decision, !commonFactsLogged.add((e.executionId, facts.commonId)))
     })
   }
 
@@ -204,9 +204,9 @@ object DecisionLog {
   FaultsHeard.count = Counted
   FaultsHeard.where = context =>
     SparkContext.getActive.foreach { sc =>
-      val its = Runs.submitted(sc)
-      context.put("job", its.job.value)
-      context.put("run", its.run.value)
+      val run = Runs.submitted(sc)
+      context.put("job", run.job.value)
+      context.put("run", run.run.value)
     }
 
   /** What happens is noted here, and faults are counted and logged with what runs, from now on. */

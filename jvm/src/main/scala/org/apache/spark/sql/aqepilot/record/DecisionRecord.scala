@@ -41,7 +41,7 @@ final case class Subject[-D](
 object DecisionRecord {
 
   // Lazy: `failingOpen` needs this object, also where Spark lacks what this links.
-  private lazy val toldOf =
+  private lazy val undecidedOf =
     new PerApplication(_ => Recent.set[(Option[Long], String, String)](10000))
 
   /** One event for each policy that answered, or one that says that none did.
@@ -126,8 +126,8 @@ object DecisionRecord {
       tables: Option[String]
   ): Unit = {
     val executionId = QueryFacts.executionId(session.sparkContext)
-    val told = toldOf.of(session.sparkContext)
-    if (told.add((executionId, point.name, reason.code))) {
+    val known = undecidedOf.of(session.sparkContext)
+    if (known.add((executionId, point.name, reason.code))) {
       val log = DecisionLog.get(session.sparkContext)
       val draft = blank(session, point, executionId)
         .copy(tables = tables, reason = reason.code, detail = Some(detail))

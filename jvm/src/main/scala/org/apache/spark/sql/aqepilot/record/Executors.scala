@@ -19,8 +19,8 @@ final private[record] class Executors(sc: SparkContext) {
   }
 
   def removed(e: SparkListenerExecutorRemoved): Unit =
-    known.get(e.executorId).foreach(its =>
-      known.put(e.executorId, its.copy(removed = Some(e.time)))
+    known.get(e.executorId).foreach(executor =>
+      known.put(e.executorId, executor.copy(removed = Some(e.time)))
     )
 
   /** Those that were there before anybody listened. */
@@ -28,20 +28,25 @@ final private[record] class Executors(sc: SparkContext) {
 
   /** A task ran on it. */
   def seen(id: String): Unit = if (!known.contains(id))
-    for (its <- Try(sc.statusStore.executorSummary(id)) if its.isActive && its.totalCores > 0) {
-      val memory = memoryMiB(id, its.resourceProfileId)
-      known.put(id, Executor(its.totalCores, memory, its.addTime.getTime))
+    for (
+      executor <- Try(sc.statusStore.executorSummary(id))
+      if executor.isActive && executor.totalCores > 0
+    ) {
+      val memory = memoryMiB(id, executor.resourceProfileId)
+      known.put(id, Executor(executor.totalCores, memory, executor.addTime.getTime))
     }
 
   /** Milliseconds of cores that they had from one time to another, busy or not. */
   def coreMillis(from: Long, to: Long): Long =
-    known.values.map(its => its.cores * its.overlap(from, to)).sum
+    known.values.map(executor => executor.cores * executor.overlap(from, to)).sum
 
   /** Their memory times the seconds that they had it; none where it is not known of one. */
   def memoryMiBSeconds(from: Long, to: Long): Option[Long] = {
     val there = known.values.filter(_.overlap(from, to) > 0)
     if (there.isEmpty || there.exists(_.memoryMiB.isEmpty)) None
-    else Some(there.flatMap(its => its.memoryMiB.map(_ * its.overlap(from, to))).sum / 1000)
+    else Some(there.flatMap(executor =>
+      executor.memoryMiB.map(_ * executor.overlap(from, to))
+    ).sum / 1000)
   }
 
   /** Forgets those that were gone before a time. */
@@ -53,8 +58,8 @@ final private[record] class Executors(sc: SparkContext) {
     */
   private def memoryMiB(id: String, profile: Int): Option[Long] =
     if (id == SparkContext.DRIVER_IDENTIFIER) None
-    else Try(sc.resourceProfileManager.resourceProfileFromId(profile)).toOption.map { its =>
-      Memory.flatMap(its.executorResources.get).map(_.amount).sum
+    else Try(sc.resourceProfileManager.resourceProfileFromId(profile)).toOption.map { resources =>
+      Memory.flatMap(resources.executorResources.get).map(_.amount).sum
     }
 }
 

@@ -42,7 +42,7 @@ trait FateReader extends AdaptiveSparkPlanHelper {
     val latest = decisions.map(_.event)
       .filter(d => d.joinId.isDefined && d.mode == Mode.Enforce.name)
       .groupBy(d => (d.joinId, d.side))
-      .map { case (of, there) => of -> there.maxBy(_.decisionId) }
+      .map { case (join, there) => join -> there.maxBy(_.decisionId) }
     d =>
       latest.get((d.event.joinId, d.event.side)).exists { last =>
         last.applied && last.answer == d.event.answer

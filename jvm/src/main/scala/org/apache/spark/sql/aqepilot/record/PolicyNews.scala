@@ -14,17 +14,17 @@ object PolicyNews {
   private type Loaded = (String, String, String, String)
 
   /** Of a session that loads more, the newest are known. */
-  private val MostTold = 1000
+  private val MostPosted = 1000
 
-  private val toldOf =
+  private val postedOf =
     Collections.synchronizedMap(new WeakHashMap[Sessions.Classic, JSet[Loaded]])
 
   def tell(session: Sessions.Classic, set: PolicySet): Unit = if (set ne PolicySet.empty) {
     warn(set)
-    val told = toldOf.computeIfAbsent(session, _ => Recent.set(MostTold))
+    val posted = postedOf.computeIfAbsent(session, _ => Recent.set(MostPosted))
     set.policies.foreach { p =>
       val loaded = (p.name, p.point.name, p.revision, s"${p.mode.name} ${p.limit}")
-      if (told.add(loaded))
+      if (posted.add(loaded))
         DecisionLog.get(session.sparkContext).policyLoaded(event(session, p))
     }
   }

@@ -157,11 +157,11 @@ final private[record] class QueryRecorder(
     val candidates = synchronized(unclaimed.values.toArray(Array.empty[Decided])).toSeq
     if (candidates.isEmpty || end.qe == null || end.errorMessage.exists(_.nonEmpty)) Nil
     else {
-      val found = failOpen("claim", Seq.empty[Decided]) {
+      val claimed = failOpen("claim", Seq.empty[Decided]) {
         DecisionLog.fateReader.claimed(end.qe.executedPlan, candidates)
       }
-      synchronized(found.foreach(d => unclaimed.remove(d.event.decisionId)))
-      found
+      synchronized(claimed.foreach(d => unclaimed.remove(d.event.decisionId)))
+      claimed
     }
   }
 
@@ -179,13 +179,18 @@ final private[record] class QueryRecorder(
     failOpen("settle", ())(settle(fates))
     val ids = claimed.map(_.event.decisionId)
     failOpen("claim", ())(claim(ids, end.executionId, fingerprint))
-    val its = query.outcome
+    val figures = query.outcome
     val wallMillis = query.startedAt.map(end.time - _).getOrElse(end.duration / 1000000)
     // Decisions with the same facts were asked for at once.
     val asked = decisions.map(_.event).groupBy(_.factsId).values.map(_.head.askedMicros).sum
-    unit.foreach { its =>
+    unit.foreach { assigned =>
       failOpen("experiment", ()) {
-        its.of.closed(its, error.exists(!isCancelled(_, end.executionFailure)), wallMillis, asked)
+        assigned.experiment.closed(
+          assigned,
+          error.exists(!isCancelled(_, end.executionFailure)),
+          wallMillis,
+          asked
+        )
       }
     }
     val run = failOpen("run", Option.empty[RunIdentity]) {
@@ -202,22 +207,22 @@ final private[record] class QueryRecorder(
         succeeded = error.isEmpty,
         error = error.map(text => query.redact(text).take(MaxErrorChars)),
         wallMillis = wallMillis,
-        taskMillis = its.runMillis,
-        cpuMillis = its.cpuNanos / 1000000,
-        inputBytes = its.inputBytes,
-        shuffleReadBytes = its.shuffleReadBytes,
-        shuffleWriteBytes = its.shuffleWriteBytes,
-        memorySpillBytes = its.memorySpillBytes,
-        diskSpillBytes = its.diskSpillBytes,
-        peakExecutionMemoryBytes = its.peakExecutionMemoryBytes,
-        failedTasks = its.failedTasks,
+        taskMillis = figures.runMillis,
+        cpuMillis = figures.cpuNanos / 1000000,
+        inputBytes = figures.inputBytes,
+        shuffleReadBytes = figures.shuffleReadBytes,
+        shuffleWriteBytes = figures.shuffleWriteBytes,
+        memorySpillBytes = figures.memorySpillBytes,
+        diskSpillBytes = figures.diskSpillBytes,
+        peakExecutionMemoryBytes = figures.peakExecutionMemoryBytes,
+        failedTasks = figures.failedTasks,
         fates = fates,
         droppedEvents = droppedEvents - query.droppedBefore,
         claimed = ids,
         job = run.map(_.job.value),
         run = run.map(_.run.value),
         attempt = run.flatMap(_.attempt).map(_.value),
-        experiment = unit.map(_.of.experiment.name),
+        experiment = unit.map(_.experiment.experiment.name),
         unit = unit.map(_.unit),
         arm = unit.map(_.arm.name),
         jobSource = run.map(_.job.source),
@@ -229,12 +234,12 @@ final private[record] class QueryRecorder(
         askedMicros = Some(asked),
         executorCoreMillis = Some(had(_.coreMillis(end.time - wallMillis, end.time))),
         executorMemoryMiBSeconds = had(_.memoryMiBSeconds(end.time - wallMillis, end.time)),
-        gcMillis = Some(its.gcMillis),
-        killedTasks = Some(its.killedTasks),
-        stages = Some(its.stages),
-        retriedStages = Some(its.retriedStages),
-        maxOverMedian = its.maxOverMedian,
-        joins = its.joins
+        gcMillis = Some(figures.gcMillis),
+        killedTasks = Some(figures.killedTasks),
+        stages = Some(figures.stages),
+        retriedStages = Some(figures.retriedStages),
+        maxOverMedian = figures.maxOverMedian,
+        joins = figures.joins
       )
     )
   }

@@ -12,7 +12,7 @@ final class Shown private (submitted: SparkConf, session: SQLConf) {
 
   private val redact = Redaction.ofTexts(submitted) andThen Redaction.ofTexts(session)
 
-  def text(of: String): String = redact(of)
+  def text(text: String): String = redact(text)
 
   /** A setting's value, hidden as a whole where its key or value matches. */
   def setting(key: String, value: String): String =
@@ -24,10 +24,10 @@ final class Shown private (submitted: SparkConf, session: SQLConf) {
     }
 
   /** What is said of settings: one that is hidden is quoted nowhere. */
-  def message(of: String): String = {
+  def message(message: String): String = {
     val quoted = hidden.map(_._2).filter(_.length >= LeastChars).sortBy(-_.length)
-    val without = quoted.foldLeft(of)((text, value) => text.replace(value, Hidden))
-    val about = hidden.map(_._1).filter(key => of.startsWith(key)).sortBy(-_.length).headOption
+    val without = quoted.foldLeft(message)((text, value) => text.replace(value, Hidden))
+    val about = hidden.map(_._1).filter(key => message.startsWith(key)).sortBy(-_.length).headOption
     redact(about.fold(without)(key => s"$key: $Hidden"))
   }
 }

@@ -42,7 +42,7 @@ final class PointRule[D] private (
   /** @param of
     *   what the answers depend on beside the policies and the settings that are facts
     */
-  def key(of: Product): PointRule.Key = PointRule.Key(set, CommonFacts.conf(conf), of)
+  def key(facts: Product): PointRule.Key = PointRule.Key(set, CommonFacts.conf(conf), facts)
 
   /** Asks about one thing.
     *
@@ -97,7 +97,7 @@ object PointRule {
   val Applied: (Reason, Option[String]) = (Reason.Applied, None)
 
   /** All that answers depend on. */
-  final case class Key private[rule] (set: PolicySet, settings: InternalRow, of: Product)
+  final case class Key private[rule] (set: PolicySet, settings: InternalRow, facts: Product)
 
   /** Decides, where the point works on this Spark, the plan is one to decide on, a policy is to be asked and a session
     * is active; `unchanged` elsewhere, and where a fault of ours ends it.

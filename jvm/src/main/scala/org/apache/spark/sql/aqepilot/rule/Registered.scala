@@ -63,8 +63,8 @@ object Registered {
 
   /** The name of a method that a class lacks, looked for once: Spark asks for strategies at each planning. */
   private val lacks = new ClassValue[String] {
-    override def computeValue(of: Class[_]): String =
-      of.getMethods.find(m => Modifier.isAbstract(m.getModifiers)).fold[String](null)(_.getName)
+    override def computeValue(theirs: Class[_]): String =
+      theirs.getMethods.find(m => Modifier.isAbstract(m.getModifiers)).fold[String](null)(_.getName)
   }
 }
 

@@ -15,7 +15,7 @@ final class ComparedArms(val assigned: Assigned, own: Arm, others: Seq[(Arm, Pol
   /** A guard rail may have ended an arm since it was looked up. */
   private def inForce =
     if (assigned.isExposed || assigned.inForce != own) Nil
-    else others.filter { case (arm, _) => assigned.of.stopped(arm).isEmpty }
+    else others.filter { case (arm, _) => assigned.experiment.stopped(arm).isEmpty }
 
   def isAsked(point: DecisionPoint[_]): Boolean =
     inForce.exists(_._2.at(point).exists(_.mode == Mode.Enforce))
@@ -23,16 +23,16 @@ final class ComparedArms(val assigned: Assigned, own: Arm, others: Seq[(Arm, Pol
   def compare(point: DecisionPoint[_], executionId: Option[Long], own: Option[Any])(
       of: PolicySet => Option[Any]
   ): Unit = if (isAsked(point) || own.isDefined) {
-    def said(decision: Option[Any]) = decision.fold("Spark's own")(point.show(_).take(MaxChars))
+    def shown(decision: Option[Any]) = decision.fold("Spark's own")(point.show(_).take(MaxChars))
     val begun = System.nanoTime()
     try
       inForce.iterator
         .map { case (arm, set) => arm -> of(set) }
-        .find { case (_, theirs) => said(theirs) != said(own) }
+        .find { case (_, theirs) => shown(theirs) != shown(own) }
         .foreach { case (arm, theirs) =>
           assigned.expose(
             executionId,
-            s"${point.name}: ${said(own)}, with arm ${arm.name}: ${said(theirs)}"
+            s"${point.name}: ${shown(own)}, with arm ${arm.name}: ${shown(theirs)}"
           )
         }
     finally assigned.askedBeside(System.nanoTime() - begun)

@@ -78,11 +78,11 @@ final class Control(
   /** Reads it once. Throws nothing: whatever ends a reading, an interrupt included, must not end all later ones. */
   def refresh(): Unit = {
     val before = (wrong, inForce.rules)
-    val found =
+    val reading =
       try ControlFile.parse(read()).flatMap(newest)
       catch { case e: Throwable => Left(FailOpen.short(e)) }
       finally Thread.interrupted()
-    found match {
+    reading match {
       case Right(file) =>
         good = Some(file)
         readAt = Some(System.nanoTime())

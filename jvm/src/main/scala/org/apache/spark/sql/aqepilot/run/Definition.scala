@@ -47,8 +47,8 @@ object Definition {
     *   none where there is no experiment
     */
   def read(get: String => Option[String], limit: Option[(Mode, String)]): Option[Definition] = {
-    val said = settings.filter(s => get(s.key).isDefined)
-    if (said.isEmpty) None
+    val submitted = settings.filter(s => get(s.key).isDefined)
+    if (submitted.isEmpty) None
     else {
       def good(setting: Setting) =
         get(setting.key).filter(setting.problem(_).isEmpty).orElse(setting.default)
@@ -72,12 +72,12 @@ object Definition {
         s"${Arms.key} names '$n', but ${AqePilotConf.PolicyPrefix}$n has no text at any decision point"
       ) ++ faulty.distinct.map(n => s"${Arms.key} names '$n', whose text is wrong"))
       val crossed = missing ++ order ++ unbound ++ policies
-      val isWrong = crossed.nonEmpty || said.exists(s => s.problem(get(s.key).get).nonEmpty)
+      val isWrong = crossed.nonEmpty || submitted.exists(s => s.problem(get(s.key).get).nonEmpty)
       val experiment = for {
         name <- good(Name)
-        found <- arms if !isWrong
+        both <- arms if !isWrong
         unit <- good(Unit)
-      } yield Experiment(name, found, unit, good(Salt).getOrElse(""))
+      } yield Experiment(name, both, unit, good(Salt).getOrElse(""))
       Some(
         Definition(
           experiment,

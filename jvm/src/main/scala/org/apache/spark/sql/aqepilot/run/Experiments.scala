@@ -23,13 +23,18 @@ import org.apache.spark.sql.internal.SQLConf
 import io.aqepilot.log.{AqePilotExperiment, EventSchema}
 
 /** One unit of an experiment, in this driver. */
-final class Assigned(val of: Running, val unit: String, val arm: Arm, val run: RunIdentity) {
+final class Assigned(
+    val experiment: Running,
+    val unit: String,
+    val arm: Arm,
+    val run: RunIdentity
+) {
 
   private val exposed = new AtomicBoolean
   private val besideNanos = new AtomicLong
 
   /** Whose policies are asked: the control's once a guard rail ended the arm here. */
-  def inForce: Arm = of.inForce(arm)
+  def inForce: Arm = experiment.inForce(arm)
 
   /** Until the arms' answers differ, the other arms' policies are asked, too. */
   def isExposed: Boolean = exposed.get
@@ -37,7 +42,7 @@ final class Assigned(val of: Running, val unit: String, val arm: Arm, val run: R
   /** From here on it would have gone otherwise under another arm. */
   def expose(executionId: Option[Long], detail: String): Unit =
     if (exposed.compareAndSet(false, true))
-      of.tell(this, arm, "exposed", executionId, Some(detail))
+      experiment.tell(this, arm, "exposed", executionId, Some(detail))
 
   /** So long the other arms were asked. */
   def askedBeside(nanos: Long): Unit = besideNanos.addAndGet(nanos)
@@ -46,7 +51,7 @@ final class Assigned(val of: Running, val unit: String, val arm: Arm, val run: R
   private[run] def takeBeside(): Double = besideNanos.getAndSet(0) / 1e3
 
   def state: String =
-    if (of.stopped(arm).isDefined) "stopped" else if (isExposed) "exposed" else "assigned"
+    if (experiment.stopped(arm).isDefined) "stopped" else if (isExposed) "exposed" else "assigned"
 }
 
 /** An application's experiment.
@@ -98,8 +103,11 @@ final class Running(
     })
 
   /** Whether a session has the arms' policies as they were submitted. */
-  def hasSubmitted(of: String => Option[String], submitted: String => Option[String]): Boolean =
-    definition.experiment.isEmpty || settings.forall(key => of(key) == submitted(key))
+  def hasSubmitted(
+      setting: String => Option[String],
+      submitted: String => Option[String]
+  ): Boolean =
+    definition.experiment.isEmpty || settings.forall(key => setting(key) == submitted(key))
 
   /** The unit that a session and query belong to; none where that is not known. */
   def unitOf(
@@ -117,8 +125,8 @@ final class Running(
 
   /** The arm of a unit, drawn at the first call; none for one that is outside the experiment. */
   def assigned(unit: String, run: RunIdentity, executionId: Option[Long]): Option[Assigned] = {
-    val found = units.get(unit)
-    if (found != null) found
+    val known = units.get(unit)
+    if (known != null) known
     else
       units.synchronized {
         val known = units.get(unit)
@@ -129,7 +137,7 @@ final class Running(
               Some(new Assigned(this, unit, experiment.armOf(unit), run))
             else None
           units.put(unit, made)
-          made.foreach(its => tell(its, its.arm, "assigned", None, None))
+          made.foreach(unit => tell(unit, unit.arm, "assigned", None, None))
           made
         }
       }
@@ -189,7 +197,7 @@ final class Running(
   }
 
   private[run] def tell(
-      of: Assigned,
+      assigned: Assigned,
       arm: Arm,
       what: String,
       executionId: Option[Long],
@@ -201,16 +209,16 @@ final class Running(
         System.currentTimeMillis(),
         experiment.name,
         experiment.unitKind,
-        of.unit,
+        assigned.unit,
         arm.name,
         experiment.arms.map(a => s"${a.name}:${a.weight / 100.0}").mkString(","),
         definition.metric,
         what,
         detail,
         executionId,
-        of.run.job.value,
-        of.run.run.value,
-        of.run.attempt.map { case Found(n, _) => n }
+        assigned.run.job.value,
+        assigned.run.run.value,
+        assigned.run.attempt.map { case Found(n, _) => n }
       )
     )
   }
@@ -294,8 +302,8 @@ object Experiments {
       query: => Option[String]
   ): Option[Assigned] = of(sc).flatMap { running =>
     running.kept(executionId).getOrElse {
-      val of = sessions.of(sc).of(conf)(read(running, sc, _))
-      Some(Runs.of(conf, sc, Some(executionId))).filter(_ => of.isInside)
+      val settings = sessions.of(sc).of(conf)(read(running, sc, _))
+      Some(Runs.of(conf, sc, Some(executionId))).filter(_ => settings.isInside)
         .flatMap(running.unitOf(_, session, query)).flatMap(running.known)
     }
   }

@@ -22,7 +22,7 @@ object PoliciesInForce {
         def of(arm: Arm) = limited(conf, arm.policies.mkString(","))
         val own = of(place.arm)
         place.assigned.filter(_.inForce == place.arm).fold(own) { unit =>
-          val others = unit.of.others(unit).map(arm => arm -> of(arm))
+          val others = unit.experiment.others(unit).map(arm => arm -> of(arm))
           besides.computeIfAbsent(
             (unit, place.arm, own, others.map(_._2)),
             _ => own.beside(new ComparedArms(unit, place.arm, others))

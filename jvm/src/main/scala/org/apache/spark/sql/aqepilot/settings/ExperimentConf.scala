@@ -26,10 +26,10 @@ object StoppingRules {
       text.split(",", -1).map(_.trim).foldLeft[Either[String, StoppingRules]](
         Right(StoppingRules(None, None))
       ) {
-        case (Right(of), Part(FailedQueries, n)) if n.matches("[1-9]\\d*") =>
-          Right(of.copy(failedQueries = Some(n.toInt)))
-        case (Right(of), Part(DriverTime, percent)) if percent.toDouble > 0 =>
-          Right(of.copy(driverPercent = Some(percent.toDouble)))
+        case (Right(rules), Part(FailedQueries, n)) if n.matches("[1-9]\\d*") =>
+          Right(rules.copy(failedQueries = Some(n.toInt)))
+        case (Right(rules), Part(DriverTime, percent)) if percent.toDouble > 0 =>
+          Right(rules.copy(driverPercent = Some(percent.toDouble)))
         case (Right(_), part) =>
           Left(
             s"'$part' is no guard rail: $FailedQueries:<number>, $DriverTime:<percent>, or $Never alone"

@@ -65,8 +65,8 @@ object RunIdentity {
       appName: String,
       appId: String
   ): RunIdentity = {
-    def set(key: String, source: String) = said(setting(key)).map(Found(_, source))
-    def exported(name: String) = said(environment(name))
+    def set(key: String, source: String) = notEmpty(setting(key)).map(Found(_, source))
+    def exported(name: String) = notEmpty(environment(name))
     val task = for (dag <- exported("AIRFLOW_CTX_DAG_ID"); task <- exported("AIRFLOW_CTX_TASK_ID"))
       yield Found(s"$dag.$task", Airflow)
     RunIdentity(
@@ -90,7 +90,9 @@ object RunIdentity {
       environment: String => Option[String]
   ): Option[Found[Int]] = {
     def counted(name: String, text: Option[String]) =
-      said(text).filter(_.matches("\\d{1,9}")).map(n => Found(n.toInt, name)).filter(_.value > 0)
+      notEmpty(
+        text
+      ).filter(_.matches("\\d{1,9}")).map(n => Found(n.toInt, name)).filter(_.value > 0)
     counted(AttemptKey, setting(AttemptKey)).orElse {
       val signals = counted(AppAttemptKey, setting(AppAttemptKey)) ++
         counted(AirflowTry, environment(AirflowTry))
@@ -100,5 +102,5 @@ object RunIdentity {
 
   def isRetry(attempt: Found[Int]): Boolean = attempt.value > 1
 
-  private def said(text: Option[String]): Option[String] = text.map(_.trim).filter(_.nonEmpty)
+  private def notEmpty(text: Option[String]): Option[String] = text.map(_.trim).filter(_.nonEmpty)
 }

@@ -21,9 +21,9 @@ final private[aqepilot] class BySettings[T] {
     case Some((settings, value)) if conf.settings == settings => value
     case _                                                    =>
       val settings = conf.settings.synchronized(new HashMap[String, String](conf.settings))
-      val found = known.get(settings)
+      val before = known.get(settings)
       val value =
-        if (found != null) found
+        if (before != null) before
         else {
           val fixed = new SQLConf
           fixed.settings.putAll(settings)

@@ -82,19 +82,19 @@ class FailOpen(count: String => Unit) {
   def problem(p: Problem): Unit = warnOnce(s"${p.code}: ${p.message}", contextOf(p))
 
   protected def contextOf(p: Problem): Map[String, String] = {
-    val said = context(p.code, p.point.orNull)
-    if (p.policy.isDefined) said.put("policy", p.policy.get)
-    said
+    val fields = context(p.code, p.point.orNull)
+    if (p.policy.isDefined) fields.put("policy", p.policy.get)
+    fields
   }
 
   /** @param point
     *   null where it is about none
     */
   protected def context(reason: String, point: String): Map[String, String] = {
-    val said = new HashMap[String, String]
-    said.put("reason", reason)
-    if (point != null) said.put("point", point)
-    said
+    val fields = new HashMap[String, String]
+    fields.put("reason", reason)
+    if (point != null) fields.put("point", point)
+    fields
   }
 
   protected def addWhereItRuns(context: Map[String, String]): Unit = ()

@@ -61,7 +61,7 @@ private[aqepilot] object LinkFaults {
   ).flatMap(sourceOf).toSet
 
   private def sourceOf(name: String): Option[String] = Try {
-    val found = Class.forName(name, false, getClass.getClassLoader)
-    found.getProtectionDomain.getCodeSource.getLocation.toString
+    val loaded = Class.forName(name, false, getClass.getClassLoader)
+    loaded.getProtectionDomain.getCodeSource.getLocation.toString
   }.toOption
 }

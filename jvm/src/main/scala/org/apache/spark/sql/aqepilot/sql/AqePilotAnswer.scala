@@ -69,10 +69,10 @@ object AqePilotAnswer
           refuse(s"$name: no decision point is named '$pointName'; there are: $known.")
       }
 
-  private def constant(argument: Expression, of: String): String = {
+  private def constant(argument: Expression, what: String): String = {
     val value =
       if (argument.resolved && argument.foldable) Cast(argument, StringType).eval() else null
-    if (value == null) refuse(s"$name: $of has to be a constant string.") else value.toString
+    if (value == null) refuse(s"$name: $what has to be a constant string.") else value.toString
   }
 
   private def refuse(why: String, line: Option[Int] = None, at: Option[Int] = None): Nothing =

@@ -106,20 +106,20 @@ private[aqepilot] object Status {
   }
 
   private def run(conf: SQLConf, sc: SparkContext): Seq[Seq[Any]] = {
-    val found = Runs.of(conf, sc)
+    val run = Runs.of(conf, sc)
     Seq(
-      row("run", "job", found.job.value, found.job.source),
-      row("run", "run", found.run.value, found.run.source),
+      row("run", "job", run.job.value, run.job.source),
+      row("run", "run", run.run.value, run.run.source),
       row(
         "run",
         "attempt",
-        found.attempt.map(_.value.toString).orNull,
-        Runs.limit(sc).map(_._2).orElse(found.attempt.map(_.source)).orNull
+        run.attempt.map(_.value.toString).orNull,
+        Runs.limit(sc).map(_._2).orElse(run.attempt.map(_.source)).orNull
       )
     )
   }
 
-  private def experiment(of: Running, conf: SQLConf): Seq[Seq[Any]] = {
+  private def experiment(running: Running, conf: SQLConf): Seq[Seq[Any]] = {
     val place = Experiments.place(conf)
     val unit = place.flatMap(_.assigned)
     Seq(
@@ -127,7 +127,7 @@ private[aqepilot] object Status {
         "experiment",
         "name",
         AqePilotConf.getSubmitted(ExperimentConf.Name).orNull,
-        if (of.definition.experiment.isEmpty) "it does not run" else null
+        if (running.definition.experiment.isEmpty) "it does not run" else null
       ),
       row(
         "experiment",
@@ -139,7 +139,7 @@ private[aqepilot] object Status {
         "experiment",
         "unit",
         unit.map(_.unit).orNull,
-        unit.flatMap(u => of.stopped(u.arm)).orNull
+        unit.flatMap(u => running.stopped(u.arm)).orNull
       )
     )
   }
@@ -150,8 +150,8 @@ private[aqepilot] object Status {
       row("control", "age_ms", c.age.fold("unknown")(_.toString)) +:
       c.limits.rules.map(rule => row("control", "rule", rule.mode.name, rule.toString))
 
-  private def problems(shown: => Shown)(found: => Seq[Problem]): Seq[Seq[Any]] =
-    part("problem")(found.map(p => row("problem", p.code, null, shown.message(p.message))))
+  private def problems(shown: => Shown)(problems: => Seq[Problem]): Seq[Seq[Any]] =
+    part("problem")(problems.map(p => row("problem", p.code, null, shown.message(p.message))))
 
   /** A row's value and detail as they may be shown. */
   private def texts(shown: Shown)(row: Seq[Any]): Seq[Any] =

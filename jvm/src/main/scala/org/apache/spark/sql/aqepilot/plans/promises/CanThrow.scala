@@ -49,9 +49,9 @@ object CanThrow {
     case _                          => false
   }
 
-  private def isDecimal(of: DataType) = of.isInstanceOf[DecimalType]
+  private def isDecimal(dataType: DataType) = dataType.isInstanceOf[DecimalType]
 
-  private def isFloating(of: DataType) = of == DoubleType || of == FloatType
+  private def isFloating(dataType: DataType) = dataType == DoubleType || dataType == FloatType
 
   private def isHarmlessCast(cast: Cast): Boolean = {
     val from = cast.child.dataType
@@ -62,7 +62,7 @@ object CanThrow {
       from.isInstanceOf[NumericType] && isFloating(cast.dataType))
   }
 
-  private def isPlain(of: DataType) = of match {
+  private def isPlain(dataType: DataType) = dataType match {
     case _: NumericType | _: StringType | BooleanType | DateType | TimestampType | TimestampNTZType =>
       true
     case _ => false

@@ -152,7 +152,7 @@ private[aqepilot] object UsersRepartitions {
 
   /** As `EnsureRequirements` has it. */
   private def isNeedless(shuffle: (ShuffleExchangeExec, HashPartitioning)): Boolean = {
-    def isSame(of: Partitioning): Boolean = of match {
+    def isSame(other: Partitioning): Boolean = other match {
       case h: HashPartitioning       => shuffle._2.semanticEquals(h)
       case c: PartitioningCollection => c.partitionings.exists {
           case p: Partitioning => isSame(p)

@@ -74,13 +74,13 @@ object ShuffleGroups {
     *   the query's
     */
   def of(plan: SparkPlan, shapes: ShuffleShapes): Seq[ShuffleGroup] = {
-    val found = new ShuffleReaders().stages(plan).filter(_.shuffles.nonEmpty)
-    if (found.isEmpty) Nil
+    val groups = new ShuffleReaders().stages(plan).filter(_.shuffles.nonEmpty)
+    if (groups.isEmpty) Nil
     else {
       val started = startedShuffles(plan)
-      val shape = shapes.numbering(found.flatMap(_.shuffles) ++ started)
+      val shape = shapes.numbering(groups.flatMap(_.shuffles) ++ started)
       val known = started.map(s => shape(s) -> s.shuffle.outputPartitioning.numPartitions).toMap
-      merged(found.map { group =>
+      merged(groups.map { group =>
         val own = group.shuffles.map(shape)
         group.copy(
           started = group.started.orElse(own.flatMap(known.get).headOption),

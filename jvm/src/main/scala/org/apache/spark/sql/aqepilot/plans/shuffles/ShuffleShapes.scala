@@ -72,7 +72,7 @@ final class ShuffleShapes {
           case other                                               => other
         }
         def isChild(arg: SparkPlan) = plan.children.exists(_ eq arg)
-        def arg(of: Any): Any = of match {
+        def arg(value: Any): Any = value match {
           case p: SparkPlan if isChild(p) => Child(number(p))
           case s: Seq[_]                  => s.map(arg)
           case other                      => other

@@ -39,7 +39,7 @@ object PythonAnswer {
     }
   }
 
-  private def value(node: JsonNode, of: DataType, what: String): Any = of match {
+  private def value(node: JsonNode, dataType: DataType, what: String): Any = dataType match {
     case _ if node.isNull              => null
     case StringType if node.isTextual  => UTF8String.fromString(node.textValue)
     case BooleanType if node.isBoolean => node.booleanValue
@@ -51,7 +51,7 @@ object PythonAnswer {
         Array.tabulate[Any](node.size)(i => value(node.get(i), element, s"$what, element $i"))
       )
     case struct: StructType if node.isObject => row(node, struct)
-    case _                                   => wrong(what, shown(node), allowed(of))
+    case _                                   => wrong(what, shown(node), allowed(dataType))
   }
 
   private def row(node: JsonNode, struct: StructType): GenericInternalRow = {
@@ -75,7 +75,7 @@ object PythonAnswer {
     if (node.canConvertToLong && node.longValue >= least && node.longValue <= most) node.longValue
     else wrong(what, shown(node), s"a whole number from $least to $most")
 
-  private def allowed(of: DataType): String = of match {
+  private def allowed(dataType: DataType): String = dataType match {
     case StringType             => "a string"
     case BooleanType            => "True or False"
     case DoubleType             => "a number"

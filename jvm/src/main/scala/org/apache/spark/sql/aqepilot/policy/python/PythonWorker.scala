@@ -91,8 +91,8 @@ final private[python] class PythonWorker(val name: String, settings: WorkerSetti
     val outcome = talk {
       try {
         val start = System.nanoTime()
-        val said = converse(p, request, settings.deadline)
-        answer(said, System.nanoTime() - start)
+        val reply = converse(p, request, settings.deadline)
+        answer(reply, System.nanoTime() - start)
       } catch {
         case _: TimeoutException =>
           val why = s"no answer within ${millis(settings.deadline)} ms"
@@ -127,25 +127,25 @@ final private[python] class PythonWorker(val name: String, settings: WorkerSetti
     val end = System.nanoTime() + most
     try p.send(request, settings.elsewhere, end)
     catch { case e: IOException => throw new Unsent(e) }
-    val said =
+    val reply =
       try p.read(end)
       catch {
         case e: TimeoutException =>
           p.kill()
           throw e
       }
-    if (said.path("id").asInt != request.id)
+    if (reply.path("id").asInt != request.id)
       throw new IOException("it answered another question")
-    said
+    reply
   }
 
-  private def answer(said: JsonNode, took: Long): Outcome =
-    if (said.has("answer")) Outcome.Answer(said.get("answer").asText, took)
-    else if (said.has("wrong"))
-      Outcome.Failed(failure(Reason.PythonWrongAnswer, said.get("wrong").asText))
+  private def answer(reply: JsonNode, took: Long): Outcome =
+    if (reply.has("answer")) Outcome.Answer(reply.get("answer").asText, took)
+    else if (reply.has("wrong"))
+      Outcome.Failed(failure(Reason.PythonWrongAnswer, reply.get("wrong").asText))
     else {
-      val trace = said.path("trace").asText
-      val why = said.path("error").asText + inTrace(trace)
+      val trace = reply.path("trace").asText
+      val why = reply.path("error").asText + inTrace(trace)
       Outcome.Failed(failure(Reason.PythonRaised, why), trace)
     }
 
@@ -160,10 +160,10 @@ final private[python] class PythonWorker(val name: String, settings: WorkerSetti
     )
     val refusal =
       try {
-        val said = converse(p, request, settings.loadTimeout)
-        val revision = said.path("revision").asText("")
-        if (!said.has("revision"))
-          Some(said.path("error").asText("?") + inTrace(said.path("trace").asText))
+        val reply = converse(p, request, settings.loadTimeout)
+        val revision = reply.path("revision").asText("")
+        if (!reply.has("revision"))
+          Some(reply.path("error").asText("?") + inTrace(reply.path("trace").asText))
         else if (function.revision.exists(_ != revision))
           Some("its files changed while the application ran: restart the application")
         else {

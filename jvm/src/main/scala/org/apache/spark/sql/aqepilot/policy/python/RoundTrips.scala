@@ -17,9 +17,9 @@ final class RoundTrips(most: Int = 1000) {
   /** Of the newest answers, the time in milliseconds that so many in a hundred do not exceed (nearest rank); None
     * before the first.
     */
-  def percentile(of: Int): Option[Double] = {
+  def percentile(percent: Int): Option[Double] = {
     val sorted = synchronized(nanos.take(math.min(count, most.toLong).toInt)).sorted
     if (sorted.isEmpty) None
-    else Some(sorted((sorted.length * of + 99) / 100 - 1) / 1e6)
+    else Some(sorted((sorted.length * percent + 99) / 100 - 1) / 1e6)
   }
 }

@@ -40,7 +40,7 @@ final private[policy] class CompiledCache(maxEntries: Int, maxTextBytes: Long) {
 
   private def made(
       key: Key,
-      told: CompletableFuture[Option[Outcome]],
+      compiling: CompletableFuture[Option[Outcome]],
       compile: => Outcome
   ): Outcome = {
     var outcome = Option.empty[Outcome]
@@ -51,7 +51,7 @@ final private[policy] class CompiledCache(maxEntries: Int, maxTextBytes: Long) {
       outcome.get
     } finally {
       begun.remove(key)
-      told.complete(outcome)
+      compiling.complete(outcome)
     }
   }
 

@@ -57,30 +57,31 @@ private[policy] object Looks {
     SearchedFirst(e, subject, searched, Search.Like('\\'), meter)
   }
 
-  private def isByPairs(e: Expression, of: DataType) = e match {
-    case _: ArrayUnion | _: ArrayIntersect | _: ArrayExcept | _: ArraysOverlap => comparesEach(of)
-    case _                                                                     => false
+  private def isByPairs(e: Expression, dataType: DataType) = e match {
+    case _: ArrayUnion | _: ArrayIntersect | _: ArrayExcept | _: ArraysOverlap =>
+      comparesEach(dataType)
+    case _ => false
   }
 
   /** Spark hashes plain values only. */
-  private def comparesEach(of: DataType) = of match {
+  private def comparesEach(dataType: DataType) = dataType match {
     case ArrayType(element, _) => !TypeUtils.typeWithProperEquals(element)
     case _                     => false
   }
 
-  private def keys(of: DataType) = of match {
+  private def keys(dataType: DataType) = dataType match {
     case MapType(key, _, _) => key
     case other              => other
   }
 
-  private[policy] def holds(of: DataType)(is: DataType => Boolean): Boolean = of match {
+  private[policy] def holds(dataType: DataType)(is: DataType => Boolean): Boolean = dataType match {
     case array: ArrayType   => holds(array.elementType)(is)
     case map: MapType       => holds(map.keyType)(is) || holds(map.valueType)(is)
     case struct: StructType => struct.fields.exists(f => holds(f.dataType)(is))
     case other              => is(other)
   }
 
-  private[policy] def isText(of: DataType) = of match {
+  private[policy] def isText(dataType: DataType) = dataType match {
     case _: StringType | BinaryType => true
     case _                          => false
   }

@@ -88,7 +88,7 @@ object PolicyCompiler {
           s"A constant part of the expression: ${TooCostly.in(e).get.getMessage}"
         ))
       case e: ParseException    => Left(syntax(e))
-      case e: AnalysisException => Left(of(codeOf(e), e))
+      case e: AnalysisException => Left(errorOf(codeOf(e), e))
       case e: OutOfMemoryError  =>
         Left(error(TooComplex, s"A constant part of the expression fails: ${ErrorText.of(e)}."))
       case _: StackOverflowError =>
@@ -164,12 +164,12 @@ object PolicyCompiler {
 
   // Spark's grammar takes SELECT 'a' for a typed literal, as DATE '2024-01-01' is one.
   private def syntax(e: ParseException): PolicyError = {
-    val error = of(Syntax, e)
+    val error = errorOf(Syntax, e)
     if (!error.message.contains("of the type \"SELECT\"")) error
     else error.copy(message = "A policy is an expression without SELECT; it has no subqueries.")
   }
 
-  private def of(code: String, e: AnalysisException): PolicyError =
+  private def errorOf(code: String, e: AnalysisException): PolicyError =
     PolicyError(code, ErrorText.ofMessage(e.message), e.line, e.startPosition.map(_ + 1), Nil)
 
   private def constantFails(e: Throwable): PolicyError =

@@ -44,7 +44,8 @@ private[policy] object StructAnswer {
       if (!isStruct) completed
       else
         handedOn(completed) {
-          case word @ Literal(_, of) if AnswerField.bareOf(answer).exists(_.dataType == of) =>
+          case word @ Literal(_, wordType)
+              if AnswerField.bareOf(answer).exists(_.dataType == wordType) =>
             bare(word, struct)
           case other => other
         }
@@ -54,16 +55,16 @@ private[policy] object StructAnswer {
   /** The struct around an answer that gives its one field only, if the answer's type is that field's. */
   def around(parsed: Expression, answer: DataType, is: DataType): Option[Expression] =
     (answer, AnswerField.bareOf(answer)) match {
-      case (struct: StructType, Some(of)) if of.dataType == is =>
+      case (struct: StructType, Some(field)) if field.dataType == is =>
         Some(If(IsNull(parsed), Literal(null, struct), bare(parsed, struct)))
       case _ => None
     }
 
   private def bare(value: Expression, answer: StructType): Expression =
-    CreateNamedStruct(answer.fields.toSeq.flatMap { of =>
+    CreateNamedStruct(answer.fields.toSeq.flatMap { field =>
       Seq(
-        Literal(of.name),
-        if (AnswerField.bareOf(answer).contains(of)) value else Literal(null, of.dataType)
+        Literal(field.name),
+        if (AnswerField.bareOf(answer).contains(field)) value else Literal(null, field.dataType)
       )
     })
 
@@ -112,13 +113,13 @@ private[policy] object StructAnswer {
       refuse(InvalidExpression, s"The field '$name' is given twice.", at)
     }
     val values = pairs.toMap
-    CreateNamedStruct(answer.fields.toSeq.flatMap { of =>
-      val value = values.get(of.name).fold[Expression](Literal(null, of.dataType)) { v =>
-        val cast = Cast(v, of.dataType, Some("UTC"))
-        cast.setTagValue(field, of.name)
+    CreateNamedStruct(answer.fields.toSeq.flatMap { wanted =>
+      val value = values.get(wanted.name).fold[Expression](Literal(null, wanted.dataType)) { v =>
+        val cast = Cast(v, wanted.dataType, Some("UTC"))
+        cast.setTagValue(field, wanted.name)
         cast
       }
-      Seq(Literal(of.name), value)
+      Seq(Literal(wanted.name), value)
     })
   }
 }

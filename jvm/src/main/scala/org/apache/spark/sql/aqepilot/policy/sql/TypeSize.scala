@@ -49,7 +49,7 @@ private[policy] object TypeSize {
     case other => largest(other.children.map(fields(_, variables)))
   }
 
-  private def largest(of: Seq[Double]) = of.foldLeft(1.0)(math.max)
+  private def largest(sizes: Seq[Double]) = sizes.foldLeft(1.0)(math.max)
 
   private def lower(name: String) = name.toLowerCase(Locale.ROOT)
 }

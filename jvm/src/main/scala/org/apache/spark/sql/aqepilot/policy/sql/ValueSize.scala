@@ -18,7 +18,7 @@ private[policy] object ValueSize {
   private val TextObject = 16L
 
   /** Whether values of a type have any size to speak of. */
-  def isAny(of: DataType): Boolean = of match {
+  def isAny(dataType: DataType): Boolean = dataType match {
     case _: StringType | BinaryType | _: ArrayType | _: MapType | _: StructType => true
     case _                                                                      => false
   }

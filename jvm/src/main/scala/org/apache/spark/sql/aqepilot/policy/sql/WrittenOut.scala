@@ -59,8 +59,8 @@ private[policy] object WrittenOut {
       known.computeIfAbsent(
         (name.toLowerCase(java.util.Locale.ROOT), arguments),
         { case (function, _) =>
-          val tried = types.flatMap { of =>
-            val made = Seq.tabulate(arguments)(i => AttributeReference(s"a$i", of)())
+          val tried = types.flatMap { dataType =>
+            val made = Seq.tabulate(arguments)(i => AttributeReference(s"a$i", dataType)())
             Try(FixedSemantics.built(function, made)).toOption
               .map(e => made.map(argument => count(e, argument)))
           }
