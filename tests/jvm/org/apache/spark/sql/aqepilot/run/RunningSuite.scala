@@ -37,7 +37,7 @@ class RunningSuite extends AnyFunSuite {
 
   /** The other arms say something else. */
   private def differ(unit: Assigned): Unit = {
-    val others = unit.of.others(unit).map(_ -> PolicySet.empty)
+    val others = unit.experiment.others(unit).map(_ -> PolicySet.empty)
     new ComparedArms(unit, unit.inForce, others)
       .compare(DynamicJoinSelectionPoint, None, Some(UTF8String.fromString("BROADCAST")))(_ => None)
   }
