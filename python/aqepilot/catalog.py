@@ -164,7 +164,7 @@ def schema_of(facts: Iterable[Fact]) -> str:
     >>> schema_of([Fact("side.is_left", "boolean", ""), Fact("side.max_bytes", "bigint", "")])
     '`side` struct<`is_left`: boolean, `max_bytes`: bigint>'
     """
-    return ", ".join(f"`{group}` {struct_of(of)}" for group, of in grouped(facts).items())
+    return ", ".join(f"`{group}` {struct_of(members)}" for group, members in grouped(facts).items())
 
 
 def struct_of(facts: Iterable[Fact]) -> str:
@@ -175,10 +175,10 @@ def struct_of(facts: Iterable[Fact]) -> str:
 
 def grouped(facts: Iterable[Fact]) -> dict[str, list[Fact]]:
     """Returns facts by what stands before the dot of their names."""
-    found: dict[str, list[Fact]] = {}
+    groups: dict[str, list[Fact]] = {}
     for fact in facts:
-        found.setdefault(fact.path.partition(".")[0], []).append(fact)
-    return found
+        groups.setdefault(fact.path.partition(".")[0], []).append(fact)
+    return groups
 
 
 def point_names() -> tuple[str, ...]:
@@ -201,8 +201,8 @@ def reasons() -> dict[str, str]:
 
 def spark_faults() -> list[dict[str, Any]]:
     """Returns the faults of Spark releases that decisions are kept from."""
-    found: list[dict[str, Any]] = _catalog()["spark_faults"]
-    return found
+    faults: list[dict[str, Any]] = _catalog()["spark_faults"]
+    return faults
 
 
 def problems() -> dict[str, str]:

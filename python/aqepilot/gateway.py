@@ -147,14 +147,14 @@ def _session_functions() -> Any:
     SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
     # The instance has the methods: static ones could be called from SQL, by java_method.
-    found = getattr(jvm.org.apache.spark.sql.aqepilot.policy.python, "SessionFunctions$")
-    if not isinstance(found, JavaClass):
+    companion = getattr(jvm.org.apache.spark.sql.aqepilot.policy.python, "SessionFunctions$")
+    if not isinstance(companion, JavaClass):
         message = (
             "the driver's aqepilot jar knows no Python functions: it is not the one that came with "
             "this Python package (`aqepilot jar` prints its path)."
         )
         raise NotLiveError(Problem("JAR_WITHOUT_PYTHON", message))
-    return getattr(found, "MODULE$").ofDriver()
+    return getattr(companion, "MODULE$").ofDriver()
 
 
 def _path() -> str:

@@ -88,8 +88,8 @@ class Policy(BaseModel):
         points: Mapping[str, str] | None = None,
         **point_texts: str,
     ) -> None:
-        given = {"name": name, "mode": mode, "when": when, **dict(points or {}), **point_texts}
-        _build(self, {key: value for key, value in given.items() if value is not None})
+        values = {"name": name, "mode": mode, "when": when, **dict(points or {}), **point_texts}
+        _build(self, {key: value for key, value in values.items() if value is not None})
 
     @model_validator(mode="before")
     @classmethod
@@ -243,7 +243,7 @@ def _problem(
     return Problem("POLICY_TEXT_INVALID", f"{key}: {message}", where)
 
 
-def as_policies(given: Iterable[Policy | Mapping[str, Any] | str | Path]) -> list[Policy]:
+def as_policies(likes: Iterable[Policy | Mapping[str, Any] | str | Path]) -> list[Policy]:
     """Reads what a caller gave as policies: policies, mappings or paths of policy files.
 
     Raises:
@@ -251,7 +251,7 @@ def as_policies(given: Iterable[Policy | Mapping[str, Any] | str | Path]) -> lis
     """
     policies: list[Policy] = []
     problems: list[Problem] = []
-    for item in given:
+    for item in likes:
         try:
             if isinstance(item, Policy):
                 policies.append(item)

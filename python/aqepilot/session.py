@@ -210,9 +210,9 @@ def _rows(spark: SparkSession, sql: str) -> list[Row]:
     except Exception as error:
         if "UNRESOLVABLE_TABLE_VALUED_FUNCTION" not in str(error):
             raise
-    found = driver.why_not_live(probe.gather(spark))
+    problems = driver.why_not_live(probe.gather(spark))
     raise NotLiveError(
-        found or Problem("EXTENSION_FAILED", "the session lost aqepilot; make a new one.")
+        problems or Problem("EXTENSION_FAILED", "the session lost aqepilot; make a new one.")
     ) from None
 
 
@@ -305,12 +305,12 @@ def _defaults() -> dict[str, str]:
 def _submit_args(jar: str) -> dict[str, str]:
     """Reads the settings in PYSPARK_SUBMIT_ARGS."""
     words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for word, value in pairwise(words):
         if word in ("--conf", "-c") and "=" in value:
             key, _, text = value.partition("=")
-            found[key] = text
+            settings[key] = text
         if word == "--jars" and jar not in split(value):
             message = f"it has --jars, which wins over {JARS_KEY}: add {jar} to it."
             raise AqePilotError(Problem("JARS_OVERRULED", message, "PYSPARK_SUBMIT_ARGS"))
-    return found
+    return settings

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PolicyLike = Policy | Mapping[str, Any] | str | Path
 
 
-class Given(NamedTuple):
+class SessionPolicy(NamedTuple):
     """A policy as it was given.
 
     Attributes:
@@ -30,7 +30,7 @@ class Given(NamedTuple):
     code: Mapping[str, Any]
 
 
-def read(spark: SparkSession, given: Iterable[PolicyLike]) -> list[Given]:
+def read(spark: SparkSession, likes: Iterable[PolicyLike]) -> list[SessionPolicy]:
     """Reads what a caller gave as policies; asks Spark nothing.
 
     Raises:
@@ -39,7 +39,7 @@ def read(spark: SparkSession, given: Iterable[PolicyLike]) -> list[Given]:
     problems: list[Problem] = []
     texts: list[PolicyLike] = []
     codes: list[dict[str, Any]] = []
-    for one in given:
+    for one in likes:
         codes.append({})
         if isinstance(one, Mapping):
             for point in catalog.point_names():
@@ -57,10 +57,10 @@ def read(spark: SparkSession, given: Iterable[PolicyLike]) -> list[Given]:
         problems += error.problems
     if problems:
         raise PolicyError(problems)
-    return [Given(*pair) for pair in zip(policies, codes, strict=True)]
+    return [SessionPolicy(*pair) for pair in zip(policies, codes, strict=True)]
 
 
-def as_texts(spark: SparkSession, given: Iterable[Given]) -> list[Policy]:
+def as_texts(spark: SparkSession, policies_with_code: Iterable[SessionPolicy]) -> list[Policy]:
     """Makes text of functions and Columns, and gives the driver the functions that are named.
 
     A session that has any gets the setting that stands for them; no other setting changes.
@@ -72,7 +72,7 @@ def as_texts(spark: SparkSession, given: Iterable[Given]) -> list[Policy]:
     problems: list[Problem] = []
     policies = []
     session = None if probe.is_connect(spark) else gateway.session(spark)
-    for policy, code in given:
+    for policy, code in policies_with_code:
         texts = dict(policy.points)
         for point, value in code.items():
             try:

@@ -50,10 +50,10 @@ def facts(point: str, /, **groups: Mapping[str, Any]) -> Any:
     problems: list[Problem] = []
     values: dict[str, dict[str, Any]] = {}
     for group, kinds in by_group.items():
-        given = groups.get(group, {})
-        problems += _unknown(given, kinds, f"{group}.")
+        members = groups.get(group, {})
+        problems += _unknown(members, kinds, f"{group}.")
         values[group] = {
-            name: _value(kind, given.get(name), f"{group}.{name}", problems)
+            name: _value(kind, members.get(name), f"{group}.{name}", problems)
             for name, kind in kinds.items()
         }
     problems += _unknown(groups, by_group, "")
@@ -91,7 +91,9 @@ def made_facts(point: str, count: int = 12) -> list[Any]:
             value = _made(fact.type, fact.path, random)
             if random.random() >= lacking or (group in _ALWAYS and "null" not in fact.meaning):
                 groups.setdefault(group, {})[name] = value
-        made.append(facts(point, **{group: _consistent(of) for group, of in groups.items()}))
+        made.append(
+            facts(point, **{group: _consistent(values) for group, values in groups.items()})
+        )
     return made
 
 
@@ -107,12 +109,14 @@ def as_json(facts: Any) -> str:
 def _by_group(point: str) -> dict[str, dict[str, str]]:
     """Types by group and name."""
     return {
-        group: {fact.path.partition(".")[2]: fact.type for fact in of}
-        for group, of in groupby(catalog.point(point).facts, lambda f: f.path.partition(".")[0])
+        group: {fact.path.partition(".")[2]: fact.type for fact in members}
+        for group, members in groupby(
+            catalog.point(point).facts, lambda f: f.path.partition(".")[0]
+        )
     }
 
 
-def _unknown(given: Iterable[str], known: Iterable[str], prefix: str) -> list[Problem]:
+def _unknown(names: Iterable[str], known: Iterable[str], prefix: str) -> list[Problem]:
     known = tuple(known)
     return [
         Problem(
@@ -120,7 +124,7 @@ def _unknown(given: Iterable[str], known: Iterable[str], prefix: str) -> list[Pr
             f"there is no fact {prefix}{name} here; there are: {', '.join(known)}.",
             suggestions=tuple(prefix + near for near in nearest(name, known)),
         )
-        for name in given
+        for name in names
         if name not in known
     ]
 
@@ -149,12 +153,12 @@ def _array(kind: str, value: Any, path: str, problems: list[Problem]) -> Any:
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         problems.append(_wrong(path, "a sequence", value))
         return None
-    of = _value if "<" not in kind else _struct
-    given = list(value)
-    items = [of(kind, item, f"{path}[{i}]", problems) for i, item in enumerate(given)]
+    convert = _value if "<" not in kind else _struct
+    elements = list(value)
+    items = [convert(kind, item, f"{path}[{i}]", problems) for i, item in enumerate(elements)]
     if kind != "bigint":
         return items
-    if None in given:
+    if None in elements:
         problems.append(Problem("FACT_INVALID", f"{path} holds ints only, no None."))
     return memoryview(array("q", (item or 0 for item in items))).toreadonly()
 
@@ -166,7 +170,8 @@ def _struct(kind: str, value: Any, path: str, problems: list[Problem]) -> Any:
     kinds = _fields(kind)
     problems += _unknown(value, kinds, f"{path}.")
     return {
-        name: _value(of, value.get(name), f"{path}.{name}", problems) for name, of in kinds.items()
+        name: _value(field_kind, value.get(name), f"{path}.{name}", problems)
+        for name, field_kind in kinds.items()
     }
 
 
@@ -238,7 +243,10 @@ _WORDS = {
 def _made(kind: str, path: str, random: Random) -> Any:
     name = path.rpartition(".")[2]
     if kind.startswith("struct<"):
-        return {name: _made(of, f"{path}.{name}", random) for name, of in _fields(kind).items()}
+        return {
+            name: _made(kind_of_field, f"{path}.{name}", random)
+            for name, kind_of_field in _fields(kind).items()
+        }
     if kind == "array<string>":
         return sorted({_made("string", path, random) for _ in range(random.randint(0, 3))})
     if kind.startswith("array<"):

@@ -27,9 +27,9 @@ def duration(ms: float | None) -> str:
     """
     if ms is None:
         return "–"
-    for unit, of in (("h", 3_600_000), ("min", 60_000), ("s", 1000)):
-        if ms >= of:
-            return f"{ms / of:,.1f} {unit}"
+    for unit, unit_ms in (("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if ms >= unit_ms:
+            return f"{ms / unit_ms:,.1f} {unit}"
     return f"{ms:,.0f} ms"
 
 

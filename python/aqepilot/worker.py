@@ -159,14 +159,14 @@ class _Opened:
 
     def sources(self) -> set[str]:
         """Of what was compiled, the file that it was compiled from."""
-        found = set()
+        files = set()
         for path in self.paths:
             if path.endswith(".pyc"):
                 with contextlib.suppress(ValueError):
                     path = importlib.util.source_from_cache(path)
             if not _is_of_interpreter(path):
-                found.add(path)
-        return found
+                files.add(path)
+        return files
 
 
 def _is_of_interpreter(path: str) -> bool:
@@ -246,7 +246,7 @@ class _Worker:
             if declared not in (None, request["point"]):
                 raise ValueError(f"{request['load']} is for {declared}, not for {request['point']}")
         except BaseException as error:
-            return {"error": _told(error), "trace": _trace(error)}
+            return {"error": _error_text(error), "trace": _trace(error)}
         self._functions[request["function_id"]] = function
         gc.freeze()  # or a collection goes through all that was loaded, in the middle of an ask
         return {"revision": revision}
@@ -256,11 +256,11 @@ class _Worker:
             facts = Facts(_with_longs(request["facts"], blob))
             answer = self._functions[request["function_id"]](facts)
         except BaseException as error:
-            return {"error": _told(error), "trace": _trace(error)}
+            return {"error": _error_text(error), "trace": _trace(error)}
         try:
             text = json.dumps(plain(answer))
         except BaseException as error:
-            return {"wrong": _told(error)}
+            return {"wrong": _error_text(error)}
         if len(text) > MOST_ANSWER_BYTES:
             return {"wrong": f"the answer has {len(text)} characters, {MOST_ANSWER_BYTES} at most."}
         return {"answer": text}
@@ -300,18 +300,18 @@ def _with_longs(value: Any, blob: memoryview) -> Any:
 
 
 def _attribute(module: Any, path: str) -> Any:
-    found = module
+    value = module
     for name in path.split("."):
-        if not hasattr(found, name):
-            names = [n for n in vars(found) if callable(getattr(found, n)) and n[0] != "_"]
+        if not hasattr(value, name):
+            names = [n for n in vars(value) if callable(getattr(value, n)) and n[0] != "_"]
             near = difflib.get_close_matches(name, names, 1)
             instead = f"; did you mean {near[0]}?" if near else ""
             raise AttributeError(f"module {module.__name__} has no function {path}{instead}")
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     last = traceback.format_exception_only(type(error), error)[-1].strip()
     return last[:500]
 
@@ -398,6 +398,6 @@ def main(memory: int) -> None:
     sys.stdin = io.StringIO()
     sys.stdout = sys.stderr
     sys.argv = [""]
-    with io.FileIO(requests) as asked, io.BufferedWriter(io.FileIO(answers, "w")) as given:
-        _Worker(asked, given, group).serve()
+    with io.FileIO(requests) as asked, io.BufferedWriter(io.FileIO(answers, "w")) as replies:
+        _Worker(asked, replies, group).serve()
         _end(group)

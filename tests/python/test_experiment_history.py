@@ -342,7 +342,7 @@ def test_the_report_says_of_each_experiment_what_the_analysis_says(spark: SparkS
     )
     logs.unit_kind = "session"
     log = logs.application("d", AT + DAY, unit="v", name="mixed").of(spark)
-    mixed, wider = reported.of(log)
+    mixed, wider = reported.newest_tried(log)
     assert (mixed.name, mixed.verdict) == ("mixed", None)
     assert "with several kinds of units" in (mixed.problem or "")
     assert (wider.name, wider.verdict, wider.problem) == ("wider", "keep running", None)
@@ -350,7 +350,7 @@ def test_the_report_says_of_each_experiment_what_the_analysis_says(spark: SparkS
     assert wider.sentences == verdicts.sentences(of, analyse(runs, "task_ms"))
     assert (wider.effects[0].what, len(wider.effects)) == ("time of tasks", len(METRICS))
     assert [row.what for row in wider.shares][:2] == ["failed", "over twice as long"]
-    assert reported.of(Logs().application("a", AT).of(spark)) == ()
+    assert reported.newest_tried(Logs().application("a", AT).of(spark)) == ()
 
 
 def test_a_job_whose_treated_runs_all_fail_has_no_number(tmp_path: Path) -> None:

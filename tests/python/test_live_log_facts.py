@@ -109,7 +109,7 @@ def test_a_report_has_the_figures_of_shuffles_whose_partitions_it_does_not_know(
     read: Callable[[str], Log], value: str, lengths: set[int]
 ) -> None:
     log = read(value)
-    shuffles = skew.shuffles(outcomes.of(log.decisions), data._queries(log.queries))
+    shuffles = skew.shuffles(outcomes.narrowed(log.decisions), data._queries(log.queries))
     assert {len(shuffle.bytes_by_partition_id) for shuffle in shuffles} == lengths
     assert all(shuffle.max_bytes > 2 * shuffle.median_bytes for shuffle in shuffles)
 

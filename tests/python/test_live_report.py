@@ -164,13 +164,13 @@ def test_points_guards_and_failures_are_counted(found: Data, events: list[dict[s
         (e["point"], e.get("policy"), e["reason"], fates.get(e["decisionId"])) for e in decided
     )
     counted: Counter[Any] = Counter()
-    for s in found.said:
+    for s in found.answers:
         counted[s.point, s.policy, s.reason, s.fate] += s.times
     assert counted == expected
-    reasons = {s.reason for s in found.said}
+    reasons = {s.reason for s in found.answers}
     assert {"APPLIED", "GUARD_PARTITIONS"} <= reasons
     assert reasons & {"EVALUATION_FAILED", "OUT_OF_RANGE"}
-    assert "adopted" in {s.fate for s in found.said}
+    assert "adopted" in {s.fate for s in found.answers}
 
 
 def test_skew_is_that_of_the_facts(found: Data, events: list[dict[str, Any]]) -> None:

@@ -15,6 +15,7 @@ import aqepilot.analysis.report
 from aqepilot.analysis.prices import Prices, PricesError
 from aqepilot.analysis.report import page, pictures
 from aqepilot.analysis.report.values import (
+    AnswerCount,
     BadPolicy,
     Cost,
     Costs,
@@ -26,7 +27,6 @@ from aqepilot.analysis.report.values import (
     Joins,
     Outcome,
     Run,
-    Said,
     Shuffle,
     Tried,
     TwoShares,
@@ -60,12 +60,12 @@ def data(**more: object) -> Data:
     ]
     runs = [Run("f1", "2026-11-01 10:00", 1000, True, None), Run("f1", EVIL, 5, False, EVIL)]
     said = [
-        Said("skew_join", "p", "enforce", "APPLIED", True, "adopted", 3, None),
-        Said("skew_join", "p", "enforce", "APPLIED", True, None, 1, None),
-        Said("skew_join", "p", "enforce", "GUARD_PARTITIONS", False, None, 2, EVIL),
-        Said("skew_join", "p", "enforce", "PYTHON_RAISED", False, None, 2, EVIL),
-        Said("skew_join", None, "enforce", "NULL_ANSWER", False, None, 1, None),
-        Said(EVIL, EVIL, "shadow", EVIL, False, None, 1, EVIL),
+        AnswerCount("skew_join", "p", "enforce", "APPLIED", True, "adopted", 3, None),
+        AnswerCount("skew_join", "p", "enforce", "APPLIED", True, None, 1, None),
+        AnswerCount("skew_join", "p", "enforce", "GUARD_PARTITIONS", False, None, 2, EVIL),
+        AnswerCount("skew_join", "p", "enforce", "PYTHON_RAISED", False, None, 2, EVIL),
+        AnswerCount("skew_join", None, "enforce", "NULL_ANSWER", False, None, 1, None),
+        AnswerCount(EVIL, EVIL, "shadow", EVIL, False, None, 1, EVIL),
     ]
     shuffle = Shuffle(
         *("log", 3, "f1", EVIL, EVIL, [5, 1, 9, 1], 4, 9, 1, False, [EVIL, "it was split"])
@@ -304,7 +304,7 @@ def test_costs_beside_work_are_there() -> None:
 
 
 def test_points_are_put_together_by_policy() -> None:
-    first, other = page.points(data().said)
+    first, other = page.points(data().answers)
     assert [row.policy for row in first.policies] == ["p", None]
     assert first.policies[0].decisions == 8
     assert first.policies[0].applied == 4

@@ -122,7 +122,7 @@ def percent(log_ratio: float) -> str:
     return f"{100 * math.expm1(log_ratio):+.1f}%" if math.isfinite(log_ratio) else "?"
 
 
-def interval(of: Interval) -> str:
+def interval(estimate: Interval) -> str:
     """Returns an estimate with its confidence sequence; without one, the estimate alone.
 
     An infinite estimate is that of an arm whose runs fail.
@@ -130,9 +130,9 @@ def interval(of: Interval) -> str:
     >>> interval(Interval(9, -0.105, -0.2, -0.01))
     '-10.0% (-18.1% to -1.0%)'
     """
-    if math.isinf(of.mean):
-        which = "treatment" if of.mean > 0 else "control"
+    if math.isinf(estimate.mean):
+        which = "treatment" if estimate.mean > 0 else "control"
         return f"without measure, as most runs of the {which} have no outcome"
-    if not math.isfinite(of.lower):
-        return f"{percent(of.mean)} (not known yet)"
-    return f"{percent(of.mean)} ({percent(of.lower)} to {percent(of.upper)})"
+    if not math.isfinite(estimate.lower):
+        return f"{percent(estimate.mean)} (not known yet)"
+    return f"{percent(estimate.mean)} ({percent(estimate.lower)} to {percent(estimate.upper)})"

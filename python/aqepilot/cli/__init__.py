@@ -20,6 +20,6 @@ def main() -> None:
     """Replace decisions of Spark's adaptive query execution by policies in SQL or Python."""
 
 
-for _of in (policies, fleet, logs, insight, measuring, experiments):
-    for _command in _of.COMMANDS:
+for _group in (policies, fleet, logs, insight, measuring, experiments):
+    for _command in _group.COMMANDS:
         main.add_command(_command)

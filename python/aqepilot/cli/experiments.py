@@ -107,28 +107,28 @@ def plan_experiment(
         log_session(logs, master, "aqepilot experiment plan") as spark,
         console().status("Simulating experiments ..."),
     ):
-        found = (
+        plan = (
             read_log(spark, logs)
             .runs()
             .plan(metric, effect=effect / 100, share=treatment / 100, most_days=days, top=top)
         )
     if as_json:
-        click.echo(json.dumps(found._asdict(), indent=2))
+        click.echo(json.dumps(plan._asdict(), indent=2))
         return
     what, _, _ = METRICS[metric]
-    jobs = "1 job" if found.jobs == 1 else f"{found.jobs} jobs"
+    jobs = "1 job" if plan.jobs == 1 else f"{plan.jobs} jobs"
     click.echo(
-        f"{jobs}, {found.runs_per_day:.1f} runs a day. Their {what} varies by "
-        f"{100 * found.sd:.0f} % beside what is known before a run, and by "
-        f"{100 * found.raw_sd:.0f} % around each job's mean."
+        f"{jobs}, {plan.runs_per_day:.1f} runs a day. Their {what} varies by "
+        f"{100 * plan.sd:.0f} % beside what is known before a run, and by "
+        f"{100 * plan.raw_sd:.0f} % around each job's mean."
     )
 
-    def told(of: int | None) -> str:
-        return f"found within {of} days" if of else f"not found within {days} days"
+    def phrase(found_in: int | None) -> str:
+        return f"found within {found_in} days" if found_in else f"not found within {days} days"
 
-    click.echo(f"{effect:g} % less is {told(found.days)}, for all jobs together.")
-    if found.by_job:
-        rows = [(job, told(of)) for job, of in found.by_job.items()]
+    click.echo(f"{effect:g} % less is {phrase(plan.days)}, for all jobs together.")
+    if plan.by_job:
+        rows = [(job, phrase(days_of_job)) for job, days_of_job in plan.by_job.items()]
         console().print(table(("job by itself", f"{effect:g} % less is"), rows))
 
 
@@ -223,22 +223,22 @@ def analyse_experiment(
             except AqePilotError as error:
                 click.echo(f"Single queries are not looked at: {error}", err=True)
     experiment = experiment._replace(metric=metric or experiment.metric)
-    found = runs.analyse(metric, harmful=harm)
-    cost = money(runs.units, found, prices) if prices else None
-    rules = verdicts.roll_back(experiment, found, file, conf) if file else []
+    analysis = runs.analyse(metric, harmful=harm)
+    cost = money(runs.units, analysis, prices) if prices else None
+    rules = verdicts.roll_back(experiment, analysis, file, conf) if file else []
     if as_json:
-        told = verdicts.data(experiment, found, queries=harmed, money=cost) | {
+        result = verdicts.data(experiment, analysis, queries=harmed, money=cost) | {
             "rolled_back": [rule.selectors for rule in rules]
         }
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(result, indent=2))
     else:
-        console().print(verdicts.table(experiment, found))
-        lines = verdicts.sentences(experiment, found, harmful=harm, queries=harmed, money=cost)
+        console().print(verdicts.table(experiment, analysis))
+        lines = verdicts.sentences(experiment, analysis, harmful=harm, queries=harmed, money=cost)
         for line in lines:
             click.echo(line)
         for rule in rules:
             click.echo(f"Switched off in {file}: {shown(rule.selectors)}.")
-    sys.exit(1 if found.verdict in ("stop", "broken") or found.harmed or harmed else 0)
+    sys.exit(1 if analysis.verdict in ("stop", "broken") or analysis.harmed or harmed else 0)
 
 
 COMMANDS = (experiment,)

@@ -89,22 +89,22 @@ def control(
         mode: Literal["off", "shadow"] = "off" if action == "off" else "shadow"
         made = files.lower(path, mode, own, reason=reason, until=end, by=by, conf=settings)
         shown = [made]
-        told: str | Table = sentences.done(action, [made], path)
+        message: str | Table = sentences.done(action, [made], path)
     elif action == "on":
         shown = lifted = files.lift(
             path, own, rule=rule, everything=everything, reason=reason, by=by, conf=settings
         )
-        told = sentences.done(action, lifted, path)
+        message = sentences.done(action, lifted, path)
     else:
-        found = files.read(path, settings)
-        shown = found.rules if action == "status" else found.history
-        told = sentences.table(found, action)
+        content = files.read(path, settings)
+        shown = content.rules if action == "status" else content.history
+        message = sentences.table(content, action)
     if as_json:
         click.echo(json.dumps([one.model_dump(mode="json") for one in shown], indent=2))
-    elif isinstance(told, str):
-        click.echo(told)
+    elif isinstance(message, str):
+        click.echo(message)
     else:
-        console().print(told)
+        console().print(message)
 
 
 @click.command(
@@ -171,10 +171,10 @@ def doctor(
         findings = [Finding("error", p.code, str(p)) for p in error.problems]
     is_well = all(f.level != "error" for f in findings)
     if as_json:
-        told = {"is_well": is_well, "findings": [f._asdict() for f in findings]}
+        answer = {"is_well": is_well, "findings": [f._asdict() for f in findings]}
         if missing is not None:
-            told["missing"] = [lacking._asdict() for lacking in missing]
-        click.echo(json.dumps(told, indent=2))
+            answer["missing"] = [lacking._asdict() for lacking in missing]
+        click.echo(json.dumps(answer, indent=2))
     else:
         styles = {"ok": "green", "warning": "yellow", "error": "bold red"}
         for f in findings:

@@ -67,8 +67,8 @@ def costs(
 
     prices = Prices.from_file(prices_file) if prices_file else None
     with log_session(logs, master, "aqepilot costs") as spark:
-        found = read_log(spark, logs).costs(slots).fingerprints.limit(top).collect()
-    rows = [row.asDict() for row in found]
+        dearest = read_log(spark, logs).costs(slots).fingerprints.limit(top).collect()
+    rows = [row.asDict() for row in dearest]
     if prices:
         for row in rows:
             row["cost"] = {n: round(prices.cost(row[n] or 0), 6) for n in _FIGURES}
@@ -97,7 +97,7 @@ def costs(
 def _rows(
     rows: Sequence[dict[str, Any]], slots: int | None, prices: Any
 ) -> Iterator[tuple[str, ...]]:
-    def told(row: dict[str, Any], name: str) -> str:
+    def time_and_money(row: dict[str, Any], name: str) -> str:
         shown = texts.duration(row[name])
         if prices and row[name] is not None:
             shown += f"\n{texts.money(prices.cost(row[name]), prices.currency)}"
@@ -107,12 +107,12 @@ def _rows(
         laid_out: list[str] = []
         if slots is not None:
             laid_out = [texts.duration(row["own_span_ms"]), texts.duration(row["span_ms"])]
-            laid_out.append(told(row, "span_waiting_ms"))
+            laid_out.append(time_and_money(row, "span_waiting_ms"))
         yield (
             (row["fingerprint"] or ("not known" if row["queries"] else "none"))[:12],
             (row["description"] or row["key"])[:60],
             texts.number(row["queries"]),
-            *(told(row, name) for name in _FIGURES),
+            *(time_and_money(row, name) for name in _FIGURES),
             *laid_out,
         )
 
@@ -167,7 +167,7 @@ def explain(
         if query is None:
             rows = [row.asDict() for row in most_expensive(log, top, app)]
         else:
-            told = log.explain(query, app)
+            explanation = log.explain(query, app)
     if query is None:
         if as_json:
             click.echo(json.dumps(rows, indent=2))
@@ -175,7 +175,7 @@ def explain(
             console().print(table(_QUERIES, map(_listed, rows)))
             click.echo("--query ID tells of one.", err=True)
         return
-    click.echo(json.dumps({"text": str(told)}, indent=2) if as_json else str(told))
+    click.echo(json.dumps({"text": str(explanation)}, indent=2) if as_json else str(explanation))
 
 
 @click.command(
@@ -209,17 +209,17 @@ def suggest(
     from aqepilot.policies import Policy
 
     with log_session(logs, master, "aqepilot suggest") as spark:
-        found = read_log(spark, logs).suggest(top)
+        suggested = read_log(spark, logs).suggest(top)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-        for text in (one.policy for one in found if one.policy):
+        for text in (one.policy for one in suggested if one.policy):
             (folder / f"{Policy.from_toml(text).name}.toml").write_text(text, "utf-8")
     if as_json:
-        click.echo(json.dumps([one._asdict() for one in found], indent=2))
+        click.echo(json.dumps([one._asdict() for one in suggested], indent=2))
         return
-    if not found:
+    if not suggested:
         click.echo("Nothing in these logs would gain from a policy or a change that is known here.")
-    for number, one in enumerate(found, 1):
+    for number, one in enumerate(suggested, 1):
         query = f"{one.fingerprint[:12]} " if one.fingerprint else ""
         kind = findings.KINDS[one.kind]
         click.echo(f"{number}. {kind[0].upper()}{kind[1:]}: {query}{one.description or ''}")

@@ -78,7 +78,7 @@ def collect(
         lost = open_destination(spark, to, table_format).lost()
         if lost:
             raise AqePilotError(Problem("CATALOG_IN_MEMORY", lost, to))
-        found = tables.collect(
+        collected = tables.collect(
             spark,
             logs,
             to,
@@ -87,18 +87,19 @@ def collect(
             again=again,
         )
     if as_json:
-        click.echo(json.dumps(found._asdict(), indent=2))
+        click.echo(json.dumps(collected._asdict(), indent=2))
         return
     click.echo(
-        f"{found.logs} logs added, {found.known} known already, {found.running} still written."
+        f"{collected.logs} logs added, {collected.known} known already, "
+        f"{collected.running} still written."
     )
-    if found.unreadable_lines:
-        message = f"{found.unreadable_lines} lines of these are no whole events: left out."
+    if collected.unreadable_lines:
+        message = f"{collected.unreadable_lines} lines of these are no whole events: left out."
         click.echo(message, err=True)
-    if found.unreadable_logs:
+    if collected.unreadable_logs:
         message = (
-            f"{found.unreadable_logs} logs could not be read to their end: `problem` in the table "
-            "applications says why. They are not read again until they change; --again does."
+            f"{collected.unreadable_logs} logs could not be read to their end: `problem` in the "
+            "table applications says why. They are not read again until they change; --again does."
         )
         click.echo(message, err=True)
 
@@ -142,17 +143,17 @@ def replay(
 
     sys.path.append(str(Path.cwd()))
     with log_session(logs, master, "aqepilot replay") as spark:
-        found = summary.replayed(read_log(spark, logs), policies, against, conditions)
+        result = summary.replayed(read_log(spark, logs), policies, against, conditions)
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(result, indent=2))
     else:
         out = console()
-        out.print(escape(found["summary"]))
-        if found["changes"]:
-            out.print(table(summary.HEAD, summary.rows(found["changes"])))
-        for line in summary.lines(found):
+        out.print(escape(result["summary"]))
+        if result["changes"]:
+            out.print(table(summary.HEAD, summary.rows(result["changes"])))
+        for line in summary.lines(result):
             click.echo(line, err=True)
-    sys.exit(1 if summary.fails(found) else 0)
+    sys.exit(1 if summary.fails(result) else 0)
 
 
 @click.command(

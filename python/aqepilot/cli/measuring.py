@@ -129,13 +129,13 @@ def bench(
             seed=seed,
             runs=runs,
         )
-        found = summary.streamed(each, console(), quiet=as_json)
+        result = summary.streamed(each, console(), quiet=as_json)
     if as_json:
-        click.echo(json.dumps(summary.data(found), indent=2))
+        click.echo(json.dumps(summary.data(result), indent=2))
     else:
-        for line in summary.sentences(found):
+        for line in summary.sentences(result):
             click.echo(line)
-    sys.exit(1 if found.verdict in ("slower", "broken") or found.harmed else 0)
+    sys.exit(1 if result.verdict in ("slower", "broken") or result.harmed else 0)
 
 
 @click.command(

@@ -139,8 +139,8 @@ def _is_little(logs: Iterable[str]) -> bool:
 
 def console() -> Console:
     """Returns what commands print tables with."""
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=140)
+    made = Console(highlight=False)
+    return made if made.is_terminal else Console(highlight=False, width=140)
 
 
 # By the file system, where nothing is wrong with the file itself.

@@ -138,25 +138,25 @@ def check(files: Sequence[Path], as_json: bool) -> None:
 @reports_errors
 def facts(point: str, as_json: bool) -> None:
     """Show what a policy can read at a decision POINT, and what it may answer."""
-    found = catalog.point(point)
+    listed = catalog.point(point)
     if as_json:
         parts = ("words", "fields", "facts")
-        rows = {part: [row._asdict() for row in getattr(found, part)] for part in parts}
-        click.echo(json.dumps(found._asdict() | rows, indent=2))
+        rows = {part: [row._asdict() for row in getattr(listed, part)] for part in parts}
+        click.echo(json.dumps(listed._asdict() | rows, indent=2))
         return
     out = console()
-    out.print(f"[bold]{found.name}[/bold]: {escape(found.summary)}")
-    out.print(f"Asked {escape(found.asked)}. Spark's own rule: {escape(found.built_in)}.")
-    if found.fields:
-        out.print(table(("Field of the answer", "Type", "Meaning"), found.fields))
+    out.print(f"[bold]{listed.name}[/bold]: {escape(listed.summary)}")
+    out.print(f"Asked {escape(listed.asked)}. Spark's own rule: {escape(listed.built_in)}.")
+    if listed.fields:
+        out.print(table(("Field of the answer", "Type", "Meaning"), listed.fields))
         out.print(
             "An answer is named_struct('<field>', value, ...): fields that are not named, or are "
             "null, keep Spark's value. A null answer leaves all to Spark."
         )
-    if found.words or not found.fields:
-        words = found.words or [(found.answer_type, found.answer_meaning)]
+    if listed.words or not listed.fields:
+        words = listed.words or [(listed.answer_type, listed.answer_meaning)]
         out.print(table(("Answer", "Meaning"), [*words, ("null", "leave it to Spark")]))
-    out.print(table(("Fact", "Type", "Meaning"), found.facts))
+    out.print(table(("Fact", "Type", "Meaning"), listed.facts))
 
 
 @click.command(

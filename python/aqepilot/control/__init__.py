@@ -178,8 +178,8 @@ def _write(
         )
     except ValidationError as error:
         raise AqePilotError(
-            Problem("OPTION_INVALID", f"{found['loc'][0]}: {found['msg']}.")
-            for found in error.errors()
+            Problem("OPTION_INVALID", f"{detail['loc'][0]}: {detail['msg']}.")
+            for detail in error.errors()
         ) from None
 
 

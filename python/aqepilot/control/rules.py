@@ -134,9 +134,9 @@ class ControlFile(BaseModel):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            found = error.errors()[0]
-            place = ".".join(map(str, found["loc"]))
-            message = f"no control file: {found['msg']}." + (f" At {place}." if place else "")
+            detail = error.errors()[0]
+            place = ".".join(map(str, detail["loc"]))
+            message = f"no control file: {detail['msg']}." + (f" At {place}." if place else "")
             raise AqePilotError(Problem("CONTROL_INVALID", message, path)) from None
 
     def text(self) -> str:

@@ -54,10 +54,10 @@ def end(lasts: str | None, until: str | None) -> datetime | None:
     """
     now = datetime.now(timezone.utc).replace(microsecond=0)
     if lasts:
-        found = re.fullmatch(r"(\d{1,6})([mhd])", lasts.strip())
-        if not found or not int(found[1]):
+        parts = re.fullmatch(r"(\d{1,6})([mhd])", lasts.strip())
+        if not parts or not int(parts[1]):
             raise _no_time("--for", lasts, "a whole number and m, h or d: 90m, 2h, 7d")
-        return now + timedelta(**{_UNITS[found[2]]: int(found[1])})
+        return now + timedelta(**{_UNITS[parts[2]]: int(parts[1])})
     if not until:
         return None
     try:
@@ -71,8 +71,8 @@ def end(lasts: str | None, until: str | None) -> datetime | None:
     return at
 
 
-def _no_time(option: str, given: str, allowed: str) -> AqePilotError:
-    return AqePilotError(Problem("OPTION_INVALID", f"{option} {given!r} is not {allowed}."))
+def _no_time(option: str, text: str, allowed: str) -> AqePilotError:
+    return AqePilotError(Problem("OPTION_INVALID", f"{option} {text!r} is not {allowed}."))
 
 
 def settings(words: Iterable[str]) -> dict[str, str]:

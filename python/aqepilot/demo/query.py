@@ -45,7 +45,7 @@ def read(folder: Path) -> Query:
     events = list(_events(next(path for path in folder.iterdir() if path.is_file())))
     started, ended, plans = _executions(events)
     joins = {execution: tuple(_joins(plan)) for execution, plan in plans.items()}
-    finished = [e for e, found in joins.items() if found and e in ended]
+    finished = [e for e, names in joins.items() if names and e in ended]
     if not finished:
         raise ValueError(f"no finished query with a join in the event log in {folder}")
     last = finished[-1]

@@ -63,9 +63,9 @@ def find(minor: str | None, folder: Path) -> Spark:
     version = newest[minor]
     places = [Path(".envs"), folder / "envs"]
     for place in places:
-        found = _in_environment(place / f"spark-{version}", version)
-        if found:
-            return found
+        spark = _in_environment(place / f"spark-{version}", version)
+        if spark:
+            return spark
     return _made(folder / "envs" / f"spark-{version}", version)
 
 
@@ -90,11 +90,11 @@ def _made(environment: Path, version: str) -> Spark:
                 f"Python, or set SPARK_HOME to a Spark that is here. pip said:\n{_end(done.stderr)}"
             )
             raise AqePilotError(Problem("DEMO_SET_UP_FAILED", message))
-    found = _in_environment(environment, version)
-    if found is None:
+    spark = _in_environment(environment, version)
+    if spark is None:
         message = f"pyspark {version} was installed, but {environment} has no spark-submit."
         raise AqePilotError(Problem("DEMO_SET_UP_FAILED", message))
-    return found
+    return spark
 
 
 def submit(
@@ -127,8 +127,8 @@ def submit(
     if done.returncode:
         java.require()
         # spark-submit prints what the job's Python says on its own standard output.
-        said = _end(f"{done.stderr}\n{done.stdout}")
-        message = f"{script.name} failed under Spark {spark.version}:\n{said}"
+        output = _end(f"{done.stderr}\n{done.stdout}")
+        message = f"{script.name} failed under Spark {spark.version}:\n{output}"
         raise AqePilotError(Problem("DEMO_RUN_FAILED", message))
     return Run(done.stdout, wall_s)
 

@@ -176,16 +176,16 @@ class _Source(io.RawIOBase):
 
     def read(self, count: int | None = -1, /) -> bytes:
         wanted = count if count is not None and count >= 0 else 1 << 62
-        found = self.peek(wanted)
-        self._held = self._held[len(found) :]
-        return found
+        piece = self.peek(wanted)
+        self._held = self._held[len(piece) :]
+        return piece
 
     def exactly(self, count: int) -> bytes:
         """Raises UnreadableError where fewer are left."""
-        found = self.read(count)
-        if len(found) < count:
+        piece = self.read(count)
+        if len(piece) < count:
             raise UnreadableError("the compressed file is cut off.")
-        return found
+        return piece
 
 
 def _zstd(source: _Source) -> Iterator[bytes]:

@@ -106,13 +106,13 @@ def _fields(schema: str) -> list[tuple[str, str]]:
     >>> _fields("`Stage ID` bigint, `a` struct<b: int, c: int>")
     [('Stage ID', 'bigint'), ('a', 'struct<b: int, c: int>')]
     """
-    found: list[str] = [""]
+    parts: list[str] = [""]
     depth = 0
     for char in schema:
         depth += {"<": 1, ">": -1}.get(char, 0)
         if char == "," and not depth:
-            found.append("")
+            parts.append("")
         else:
-            found[-1] += char
-    pairs = (field.strip().lstrip("`").partition("` ") for field in found)
+            parts[-1] += char
+    pairs = (field.strip().lstrip("`").partition("` ") for field in parts)
     return [(name, kind) for name, _, kind in pairs]

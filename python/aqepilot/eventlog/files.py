@@ -62,17 +62,17 @@ def find(spark: SparkSession, paths: Iterable[str | Path]) -> list[LogFile]:
     """
     from pyspark.sql import functions
 
-    given = [str(path) for path in paths]
+    places = [str(path) for path in paths]
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", True)
     # The content is not read: only these columns of the listing are.
     columns = ("path", "_metadata.file_path", "length", functions.unix_millis("modificationTime"))
     try:
-        listed = reader.load(given)
+        listed = reader.load(places)
         rows = listed.select(*columns).collect()
         # A rolled log says so by the name of an empty file, which has no row.
         names = [path for path in listed.inputFiles() if path.endswith(".inprogress")]
     except Exception as error:
-        raise _unlisted(given, error) from error
+        raise _unlisted(places, error) from error
     in_progress = {log_of(_STATUS.sub(r"\1/events_0_0", path)) for path in names}
     files = _chosen(
         LogFile(path, log_of(uri), size, at, log_of(uri) in in_progress, _plain(uri))
@@ -80,8 +80,8 @@ def find(spark: SparkSession, paths: Iterable[str | Path]) -> list[LogFile]:
     )
     if not files:
         message = (
-            f"there is no event log in {', '.join(given)}: no file with anything in it. Jobs write "
-            "logs with spark.eventLog.enabled=true into spark.eventLog.dir."
+            f"there is no event log in {', '.join(places)}: no file with anything in it. Jobs "
+            "write logs with spark.eventLog.enabled=true into spark.eventLog.dir."
         )
         raise AqePilotError(Problem("LOG_NOT_FOUND", message))
     return files
@@ -118,13 +118,13 @@ def uri_column(file: Column) -> Column:
     return functions.regexp_replace(file, r"^file:/+", "file:///")
 
 
-def refuse_unreadable(of: Iterable[LogFile]) -> None:
+def refuse_unreadable(log_files: Iterable[LogFile]) -> None:
     """Tells of files that this Python cannot read.
 
     Raises:
         AqePilotError: There is one; says what to do.
     """
-    if not any(file.is_packed for file in of):
+    if not any(file.is_packed for file in log_files):
         return
     try:
         import pyarrow  # type: ignore[import-untyped,unused-ignore]  # noqa: F401
@@ -184,9 +184,9 @@ def is_not_there(error: Exception) -> bool:
     return "PATH_NOT_FOUND" in str(error) or "Path does not exist" in str(error)
 
 
-def _unlisted(given: Sequence[str], error: Exception) -> AqePilotError:
+def _unlisted(places: Sequence[str], error: Exception) -> AqePilotError:
     text = str(error)
-    where = ", ".join(given)
+    where = ", ".join(places)
     first = first_line(error)
     if is_not_there(error):
         return AqePilotError(Problem("LOG_NOT_FOUND", f"there is nothing at {where}: {first}"))

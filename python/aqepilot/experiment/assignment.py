@@ -54,14 +54,14 @@ def parse_arms(text: str) -> tuple[Arm, ...]:
     arms: list[Arm] = []
     problems: list[str] = []
     for part in text.split(","):
-        found = _ARM.fullmatch(part.strip())
-        if found is None:
+        match = _ARM.fullmatch(part.strip())
+        if match is None:
             problems.append(
                 f"{part.strip()!r} is no arm: it has to be <policies>:<percent>, such as sales:90, "
                 "sales+skew:10 or spark:50"
             )
             continue
-        arms.append(Arm(found[1], int(Decimal(found[2]) * 100)))
+        arms.append(Arm(match[1], int(Decimal(match[2]) * 100)))
     names = [arm.name for arm in arms]
     problems += [
         f"arm {name} is there twice" for name in sorted({n for n in names if names.count(n) > 1})

@@ -48,44 +48,44 @@ def _name(name: str) -> str:
     return name
 
 
-def _arms(given: Any) -> Any:
+def _arms(value: Any) -> Any:
     """A table of weights by arm, or the text of the setting."""
-    if isinstance(given, Mapping):
-        given = ",".join(f"{arm}:{weight}" for arm, weight in given.items())
-    if isinstance(given, str):
+    if isinstance(value, Mapping):
+        value = ",".join(f"{arm}:{weight}" for arm, weight in value.items())
+    if isinstance(value, str):
         try:
-            parse_arms(given)
+            parse_arms(value)
         except AqePilotError as error:
             raise ValueError("; ".join(p.message.rstrip(".") for p in error.problems)) from None
-    return given
+    return value
 
 
-def _time(given: Any) -> Any:
+def _time(value: Any) -> Any:
     """A day begins at midnight UTC; a time without a zone is refused."""
-    if isinstance(given, str):
+    if isinstance(value, str):
         try:
-            given = datetime.fromisoformat(given.replace("Z", "+00:00"))
+            value = datetime.fromisoformat(value.replace("Z", "+00:00"))
         except ValueError:
-            message = f"{given!r} is not a time such as 2026-12-01T06:00:00Z, nor a day."
+            message = f"{value!r} is not a time such as 2026-12-01T06:00:00Z, nor a day."
             raise ValueError(message) from None
-    if isinstance(given, datetime):
-        if given.tzinfo is None and (given.hour or given.minute or given.second):
-            raise ValueError(f"{given.isoformat()} has no zone: end it with Z for UTC.")
-        return given.replace(tzinfo=given.tzinfo or timezone.utc)
-    if isinstance(given, date):
-        return datetime(given.year, given.month, given.day, tzinfo=timezone.utc)
-    return given
+    if isinstance(value, datetime):
+        if value.tzinfo is None and (value.hour or value.minute or value.second):
+            raise ValueError(f"{value.isoformat()} has no zone: end it with Z for UTC.")
+        return value.replace(tzinfo=value.tzinfo or timezone.utc)
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=timezone.utc)
+    return value
 
 
-def _guardrails(given: str) -> str:
-    parts = [part.strip() for part in given.split(",")]
+def _guardrails(text: str) -> str:
+    parts = [part.strip() for part in text.split(",")]
     wrong = [part for part in parts if not _GUARDRAIL.fullmatch(part)]
-    if given.strip() != "none" and wrong:
+    if text.strip() != "none" and wrong:
         raise ValueError(
             f"{wrong[0]!r} is no guard rail: failed_queries:<number>, driver_time:<percent>, or "
             "none alone."
         )
-    return given
+    return text
 
 
 class Definition(BaseModel):
@@ -127,11 +127,11 @@ class Definition(BaseModel):
             return when
         if not when.strip():
             raise ValueError("it is empty; leave it out for all.")
-        found = _OF_QUERIES.search(_NO_CODE.sub(" ", when))
+        match = _OF_QUERIES.search(_NO_CODE.sub(" ", when))
         unit = info.data.get("unit") or "job_run"
-        if found and unit == "job_run":
+        if match and unit == "job_run":
             raise ValueError(
-                f"query.{found[1]} is not known when an application starts, and that is when a "
+                f"query.{match[1]} is not known when an application starts, and that is when a "
                 'job_run is looked at: no run would be of the experiment. With unit = "query_run" '
                 "each query is looked at by itself."
             )
@@ -203,22 +203,24 @@ class Definition(BaseModel):
         """
         by_name = {policy.name: policy for policy in policies}
         where = place(source, "arms")
-        found = []
+        problems = []
         for name in self.policies:
             if name not in by_name:
                 message = (
                     f"an arm names the policy {name!r}, which none of the files defines: give its "
                     "file, too."
                 )
-                found.append(Problem("POLICY_UNKNOWN", message, where, nearest(name, [*by_name])))
+                problems.append(
+                    Problem("POLICY_UNKNOWN", message, where, nearest(name, [*by_name]))
+                )
             elif (mode := by_name[name].mode or "enforce") != "enforce":
                 message = (
                     f"an arm names the policy {name!r}, whose mode is {mode}: it would decide "
                     'nothing there. Set mode = "enforce" in its file, or leave it out of the arm; '
                     f"{PLAIN} is the arm without policies."
                 )
-                found.append(Problem("EXPERIMENT_INVALID", message, where))
-        return found
+                problems.append(Problem("EXPERIMENT_INVALID", message, where))
+        return problems
 
 
 def of_files(paths: Sequence[str | Path], policies: Sequence[Policy]) -> Definition | None:
@@ -232,10 +234,10 @@ def of_files(paths: Sequence[str | Path], policies: Sequence[Policy]) -> Definit
     if len(paths) > 1:
         message = "there are several experiments: an application has one at a time."
         raise AqePilotError(Problem("EXPERIMENT_INVALID", message, str(paths[1])))
-    found = Definition.from_file(paths[0])
-    if problems := found.of_arms(policies, paths[0]):
+    experiment = Definition.from_file(paths[0])
+    if problems := experiment.of_arms(policies, paths[0]):
         raise AqePilotError(problems)
-    return found
+    return experiment
 
 
 def place(path: str | Path, key: str) -> str:

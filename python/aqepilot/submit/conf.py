@@ -142,9 +142,9 @@ def parse_defaults(text: str) -> dict[str, str]:
 
 
 def _put(values: dict[str, str], logical: str) -> None:
-    found = re.match(r"((?:\\.|[^\\ \t\f=:])*)[ \t\f]*[=:]?[ \t\f]*(.*)", logical, re.DOTALL)
-    if found:
-        values[_unescape(found[1])] = _trim(_unescape(found[2]))
+    parts = re.match(r"((?:\\.|[^\\ \t\f=:])*)[ \t\f]*[=:]?[ \t\f]*(.*)", logical, re.DOTALL)
+    if parts:
+        values[_unescape(parts[1])] = _trim(_unescape(parts[2]))
 
 
 def _trim(value: str) -> str:

@@ -92,7 +92,7 @@ class Paired(NamedTuple):
     @property
     def harmed(self) -> list[QueryResult]:
         """Queries that are slower under the treatment."""
-        return [of for of in self.queries if of.log_ratio.lower > 0]
+        return [result for result in self.queries if result.log_ratio.lower > 0]
 
 
 def bench(
@@ -146,9 +146,9 @@ def bench(
             running.round(number)
         for number in range(1, rounds + 1):
             running.round(number)
-            found = running.found()
-            yield found
-            if found.verdict != "open" and not all_rounds:
+            result = running.result()
+            yield result
+            if result.verdict != "open" and not all_rounds:
                 return
     finally:
         if lines:
@@ -210,15 +210,15 @@ class _Bench:
             self._applied[name] = _applied_since(spark, last)
         return Run(number, name, arm, ms, error)
 
-    def found(self) -> Paired:
+    def result(self) -> Paired:
         counted = [run for run in self._runs if run.round > 0]
         rounds = max(run.round for run in counted)
         ratios = {name: _log_ratios(counted, name) for name in self._queries}
         whole = [
-            [of[number] for of in ratios.values() if number in of]
+            [by_round[number] for by_round in ratios.values() if number in by_round]
             for number in range(1, rounds + 1)
         ]
-        pooled = mean_interval([statistics.fmean(of) for of in whole if of])
+        pooled = mean_interval([statistics.fmean(by_query) for by_query in whole if by_query])
         alpha = 0.05 / len(ratios)
         queries = [
             QueryResult(
@@ -233,7 +233,7 @@ class _Bench:
             )
             for name in self._queries
         ]
-        is_broken = any(of.treatment_errors and not of.control_errors for of in queries)
+        is_broken = any(query.treatment_errors and not query.control_errors for query in queries)
         verdict = "broken" if is_broken else _verdict(pooled, self._margin)
         return Paired(rounds, pooled, queries, verdict, self._margin)
 
@@ -302,13 +302,13 @@ def _act(spark: SparkSession, query: Query) -> None:
 def _last_decision(spark: SparkSession) -> int:
     from aqepilot.session import decisions
 
-    return max((of.decision_id for of in decisions(spark)), default=0)
+    return max((decision.decision_id for decision in decisions(spark)), default=0)
 
 
 def _applied_since(spark: SparkSession, last: int) -> int:
     from aqepilot.session import decisions
 
-    return sum(of.applied for of in decisions(spark) if of.decision_id > last)
+    return sum(decision.applied for decision in decisions(spark) if decision.decision_id > last)
 
 
 def _opened(path: str | Path | None) -> IO[str] | None:

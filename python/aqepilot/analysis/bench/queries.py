@@ -21,7 +21,7 @@ def read(paths: Iterable[Path]) -> dict[str, str]:
     Raises:
         AqePilotError: A path has nothing to run, or two files have one name; lists all.
     """
-    found: dict[str, str] = {}
+    queries: dict[str, str] = {}
     problems: list[Problem] = []
     for path in paths:
         files = sorted(path.glob("*.sql")) if path.is_dir() else [path]
@@ -36,13 +36,13 @@ def read(paths: Iterable[Path]) -> dict[str, str]:
             if not sql or more:
                 message = f"a query is one statement, and here are {1 + len(more) if sql else 0}."
                 problems.append(Problem("QUERY_INVALID", message, str(file)))
-            if file.stem in found:
+            if file.stem in queries:
                 message = f"another file is called {file.stem}, too."
                 problems.append(Problem("QUERY_INVALID", message, str(file)))
-            found[file.stem] = sql
+            queries[file.stem] = sql
     if problems:
         raise AqePilotError(problems)
-    return found
+    return queries
 
 
 def statements(text: str) -> list[str]:
@@ -52,15 +52,15 @@ def statements(text: str) -> list[str]:
     ['SELECT 1', "SELECT ';'"]
     """
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("--")]
-    found: list[str] = []
+    parts: list[str] = []
     rest: list[str] = []
     for line in lines:
         if line.rstrip().endswith(";"):
-            found.append("\n".join([*rest, line.rstrip()[:-1]]).strip())
+            parts.append("\n".join([*rest, line.rstrip()[:-1]]).strip())
             rest = []
         else:
             rest.append(line)
-    return [sql for sql in [*found, "\n".join(rest).strip()] if sql]
+    return [sql for sql in [*parts, "\n".join(rest).strip()] if sql]
 
 
 def set_up(spark: SparkSession, file: Path) -> None:
@@ -97,18 +97,18 @@ def register(spark: SparkSession, folder: Path) -> list[str]:
     Raises:
         AqePilotError: None are there, or one cannot be read.
     """
-    found = [
+    files = [
         path
         for path in sorted(folder.glob("*"))
         if path.suffix == ".parquet" or (path.is_dir() and next(path.rglob("*.parquet"), None))
     ]
-    if not found:
+    if not files:
         message = "no Parquet files are here, nor folders of such files."
         raise AqePilotError(Problem("TABLES_MISSING", message, str(folder)))
-    for path in found:
+    for path in files:
         try:
             spark.read.parquet(str(path)).createOrReplaceTempView(path.stem)
         except Exception as error:
             message = f"cannot read it: {str(error).strip().splitlines()[0]}"
             raise AqePilotError(Problem("FILE_UNREADABLE", message, str(path))) from error
-    return [path.stem for path in found]
+    return [path.stem for path in files]

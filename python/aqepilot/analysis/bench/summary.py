@@ -42,26 +42,26 @@ def streamed(each: Iterable[Paired], console: Console, *, quiet: bool = False) -
     return last
 
 
-def table(found: Paired) -> Table:
+def table(paired: Paired) -> Table:
     """Returns a row for each query, and one for all."""
-    shown = Table(caption=f"after {found.rounds} rounds", box=None, pad_edge=False)
+    shown = Table(caption=f"after {paired.rounds} rounds", box=None, pad_edge=False)
     shown.add_column("query")
     for head in ("control", "treatment", "time, 95% at all times", "applied", "failed"):
         shown.add_column(head, justify="right")
-    for of in found.queries:
-        failed = of.control_errors + of.treatment_errors
+    for result in paired.queries:
+        failed = result.control_errors + result.treatment_errors
         shown.add_row(
-            of.query,
-            _ms(of.control_ms),
-            _ms(of.treatment_ms),
-            interval(of.log_ratio),
-            str(of.applied),
-            f"{of.control_errors} / {of.treatment_errors}" if failed else "",
-            style=_style(of),
+            result.query,
+            _ms(result.control_ms),
+            _ms(result.treatment_ms),
+            interval(result.log_ratio),
+            str(result.applied),
+            f"{result.control_errors} / {result.treatment_errors}" if failed else "",
+            style=_style(result),
         )
-    if len(found.queries) > 1:
+    if len(paired.queries) > 1:
         shown.add_section()
-        shown.add_row("all", "", "", interval(found.log_ratio), "", "")
+        shown.add_row("all", "", "", interval(paired.log_ratio), "", "")
     return shown
 
 
@@ -69,35 +69,35 @@ def _ms(ms: float | None) -> str:
     return "failed" if ms is None else f"{ms:,.0f} ms"
 
 
-def _style(of: QueryResult) -> str | None:
-    if of.log_ratio.lower > 0:
+def _style(result: QueryResult) -> str | None:
+    if result.log_ratio.lower > 0:
         return "red"
-    return "green" if of.log_ratio.upper < 0 else None
+    return "green" if result.log_ratio.upper < 0 else None
 
 
-def sentences(found: Paired) -> list[str]:
+def sentences(paired: Paired) -> list[str]:
     """Returns the verdict, and what else there is to say."""
-    said = [_verdict(found)]
-    if found.harmed:
-        names = ", ".join(of.query for of in found.harmed)
-        said.append(f"Slower with the treatment's policies: {names}.")
-    idle = [of.query for of in found.queries if not of.applied]
+    lines = [_verdict(paired)]
+    if paired.harmed:
+        names = ", ".join(result.query for result in paired.harmed)
+        lines.append(f"Slower with the treatment's policies: {names}.")
+    idle = [result.query for result in paired.queries if not result.applied]
     if idle:
-        named = "any query" if len(idle) == len(found.queries) else ", ".join(idle)
-        said.append(f"The treatment's policies changed nothing in {named}.")
-    said += [
-        f"{of.query} failed {of.control_errors} times under the control and "
-        f"{of.treatment_errors} times under the treatment: {of.error}"
-        for of in found.queries
-        if of.error
+        named = "any query" if len(idle) == len(paired.queries) else ", ".join(idle)
+        lines.append(f"The treatment's policies changed nothing in {named}.")
+    lines += [
+        f"{result.query} failed {result.control_errors} times under the control and "
+        f"{result.treatment_errors} times under the treatment: {result.error}"
+        for result in paired.queries
+        if result.error
     ]
-    return said
+    return lines
 
 
-def _verdict(found: Paired) -> str:
-    all_of = found.log_ratio
-    margin = f"{100 * found.margin:g}%"
-    match found.verdict:
+def _verdict(paired: Paired) -> str:
+    all_of = paired.log_ratio
+    margin = f"{100 * paired.margin:g}%"
+    match paired.verdict:
         case "broken":
             return "Broken: a query fails with the treatment's policies, and not without them."
         case "faster":
@@ -115,24 +115,29 @@ def _verdict(found: Paired) -> str:
     return f"It is open whether the treatment is faster: time {interval(all_of)}; {until}."
 
 
-def _rounds_needed(of: Interval) -> int | None:
-    width = half_width(of.n, 1.0)
-    if not (math.isfinite(width) and of.mean):
+def _rounds_needed(ratio: Interval) -> int | None:
+    width = half_width(ratio.n, 1.0)
+    if not (math.isfinite(width) and ratio.mean):
         return None
-    return observations_needed(of.mean, (of.upper - of.mean) / width, _MOST_ROUNDS)
+    return observations_needed(ratio.mean, (ratio.upper - ratio.mean) / width, _MOST_ROUNDS)
 
 
-def data(found: Paired) -> dict[str, Any]:
+def data(paired: Paired) -> dict[str, Any]:
     """Returns what was found as JSON can say it; infinities are null."""
     return {
-        "verdict": found.verdict,
-        "rounds": found.rounds,
-        "margin": found.margin,
-        "log_ratio": _interval(found.log_ratio),
-        "queries": [{**of._asdict(), "log_ratio": _interval(of.log_ratio)} for of in found.queries],
-        "summary": sentences(found),
+        "verdict": paired.verdict,
+        "rounds": paired.rounds,
+        "margin": paired.margin,
+        "log_ratio": _interval(paired.log_ratio),
+        "queries": [
+            {**result._asdict(), "log_ratio": _interval(result.log_ratio)}
+            for result in paired.queries
+        ],
+        "summary": sentences(paired),
     }
 
 
-def _interval(of: Interval) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in of._asdict().items()}
+def _interval(ratio: Interval) -> dict[str, float | None]:
+    return {
+        name: value if math.isfinite(value) else None for name, value in ratio._asdict().items()
+    }

@@ -57,7 +57,7 @@ def surprises(units: Units) -> Floats:
     """
     n = len(units.day)
     jobs = int(units.job.max()) + 1 if n else 0
-    found = np.zeros(n)
+    rests = np.zeros(n)
     past = _Past(jobs)
     starts = np.flatnonzero(np.diff(units.day, prepend=units.day[:1] - 1)).tolist()
     for start, end in zip(starts, [*starts, n][1:], strict=True):
@@ -66,11 +66,11 @@ def surprises(units: Units) -> Floats:
         expected, features = past.expect(job, size, int(units.day[start]))
         above = np.where(np.isnan(y), math.inf, y - expected)
         runs = past.runs[job]
-        found[rows] = np.where(runs > 0, above, 0)
+        rests[rows] = np.where(runs > 0, above, 0)
         # One stalled run must not be what is expected of the next; of a new job it is all there is.
         clipped = expected + np.clip(above, -_MOST, _MOST)
         past.learn(job, np.where((runs < _SURE) & ~np.isnan(y), y, clipped), size, features)
-    return found
+    return rests
 
 
 class _Past:

@@ -102,8 +102,8 @@ def analyse(runs: Runs, metric: str, *, harmful: float = HARM) -> Analysis:
     rests = {name: rest[counted] for name, rest in all_rests.items()}
     exposed = runs.exposed[counted]
 
-    def effect(rest: Floats, of: Any) -> Interval:
-        return randomization.effect(rest[of], treated[of], share[of], EFFECT_ALPHA, _CLIP)
+    def effect(rest: Floats, rows: Any) -> Interval:
+        return randomization.effect(rest[rows], treated[rows], share[rows], EFFECT_ALPHA, _CLIP)
 
     # NumPy computes without Python's lock.
     with ThreadPoolExecutor() as threads:
@@ -113,8 +113,8 @@ def analyse(runs: Runs, metric: str, *, harmful: float = HARM) -> Analysis:
             if exposed.all()
             else {name: threads.submit(effect, rest, exposed) for name, rest in rests.items()}
         )
-        effects = {name: found.result() for name, found in all_of.items()}
-        on_exposed = {name: found.result() for name, found in of_exposed.items()}
+        effects = {name: future.result() for name, future in all_of.items()}
+        on_exposed = {name: future.result() for name, future in of_exposed.items()}
     number = job[counted]
     harmed = harm.harmed(rests[metric], names, number, treated, share, factor=harmful, clip=_CLIP)
     # What is known to be harmed is left alone by itself: it is no reason to stop all others.
@@ -123,7 +123,7 @@ def analyse(runs: Runs, metric: str, *, harmful: float = HARM) -> Analysis:
     def shares(is_so: Bools) -> Shares:
         return guards.shares(is_so[others], treated[others], share[others])
 
-    said = _Said(
+    basis = _Basis(
         on_exposed[metric],
         failures=shares(runs.failed[counted]),
         slow=shares(rests[metric] > _CLIP),
@@ -139,7 +139,7 @@ def analyse(runs: Runs, metric: str, *, harmful: float = HARM) -> Analysis:
     )
     spilled = runs.metrics.get("spill_bytes")
     days = float(np.ptp(runs.ended[counted])) if len(number) else 0.0
-    verdict, says = _verdict(said, int(exposed.sum()), days)
+    verdict, says = _verdict(basis, int(exposed.sum()), days)
     if harmed:
         says += f" Harmed: {', '.join(harmed)}."
     silent = np.isnan(runs.metrics[metric]) & ~runs.failed
@@ -150,11 +150,11 @@ def analyse(runs: Runs, metric: str, *, harmful: float = HARM) -> Analysis:
         int((counted & silent).sum()),
         effects,
         on_exposed,
-        said.failures,
-        said.slow,
-        said.out_of_memory,
+        basis.failures,
+        basis.slow,
+        basis.out_of_memory,
         None if spilled is None else shares(np.nan_to_num(spilled[counted]) > _MIB),
-        *said.mismatches,
+        *basis.mismatches,
         harmed,
         _backfills(runs, all_rests[metric], drawn),
         verdict,
@@ -165,10 +165,10 @@ def analyse(runs: Runs, metric: str, *, harmful: float = HARM) -> Analysis:
 def _backfills(runs: Runs, rest: Floats, drawn: Bools) -> Backfills | None:
     if runs.backfill is None or not runs.backfill.any():
         return None
-    of = runs.backfill & drawn
-    treated = runs.treated[of].astype(np.int64)
-    effect = randomization.effect(rest[of], treated, runs.share[of], EFFECT_ALPHA, _CLIP)
-    return Backfills(_by_arm(treated), _by_arm(treated[runs.failed[of]]), effect)
+    rows = runs.backfill & drawn
+    treated = runs.treated[rows].astype(np.int64)
+    effect = randomization.effect(rest[rows], treated, runs.share[rows], EFFECT_ALPHA, _CLIP)
+    return Backfills(_by_arm(treated), _by_arm(treated[runs.failed[rows]]), effect)
 
 
 def _by_arm(treated: Any) -> tuple[int, int]:
@@ -196,7 +196,7 @@ def harmed_queries(runs: Runs, metric: str, *, harmful: float = HARM) -> dict[st
     )
 
 
-class _Said(NamedTuple):
+class _Basis(NamedTuple):
     """What the verdict is made of."""
 
     effect: Interval
@@ -206,19 +206,19 @@ class _Said(NamedTuple):
     mismatches: tuple[float, float]
 
 
-def _verdict(said: _Said, n: int, days: float) -> tuple[Verdict, str]:
-    if max(said.mismatches) >= BROKEN:
-        which = "numbers of runs" if said.mismatches[0] >= BROKEN else "numbers of exposed runs"
+def _verdict(basis: _Basis, n: int, days: float) -> tuple[Verdict, str]:
+    if max(basis.mismatches) >= BROKEN:
+        which = "numbers of runs" if basis.mismatches[0] >= BROKEN else "numbers of exposed runs"
         return "broken", (
             f"The arms have other {which} than their weights say, and not by chance: logs "
             "of one arm are missing, or its runs never begin. No figure here can be trusted."
         )
-    effect = said.effect
+    effect = basis.effect
     by = interval(effect)
     for shares, what in (
-        (said.failures, "fail"),
-        (said.out_of_memory, "run out of memory"),
-        (said.slow, f"take over {CLIPPED_AT:g} times as long"),
+        (basis.failures, "fail"),
+        (basis.out_of_memory, "run out of memory"),
+        (basis.slow, f"take over {CLIPPED_AT:g} times as long"),
     ):
         if shares.is_worse:
             return "stop", (

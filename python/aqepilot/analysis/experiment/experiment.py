@@ -48,7 +48,7 @@ def described(log: Frames, name: str | None, arm: str | None) -> Experiment:
     from pyspark.sql import functions
 
     is_stop = functions.col("what") == "stopped"
-    found = (
+    rows = (
         log.experiments.groupBy(
             "experiment",
             "unit_kind",
@@ -61,7 +61,7 @@ def described(log: Frames, name: str | None, arm: str | None) -> Experiment:
         .orderBy("last")
         .collect()
     )
-    names = sorted({row["experiment"] for row in found})
+    names = sorted({row["experiment"] for row in rows})
     if not names:
         message = (
             "the logs have no unit of an experiment: was spark.aqepilot.experiment.name submitted, "
@@ -73,7 +73,7 @@ def described(log: Frames, name: str | None, arm: str | None) -> Experiment:
         message = f"{what}: name one of {', '.join(names)}."
         near = nearest(name, names) if name else []
         raise AqePilotError(Problem("EXPERIMENT_UNKNOWN", message, suggestions=tuple(near)))
-    own = [row for row in found if row["experiment"] == (name or names[0])]
+    own = [row for row in rows if row["experiment"] == (name or names[0])]
     # Weights may have changed meanwhile: the newest arms say which there are.
     arms = tuple(part.rpartition(":")[0] for part in own[-1]["arms"].split(","))
     treatment = arm or arms[1]

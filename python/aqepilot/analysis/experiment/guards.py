@@ -68,9 +68,9 @@ def mismatch(treated: Any, share: Floats) -> float:
 
     Weights may have changed on the way: e-values of the times between are multiplied.
     """
-    found = 0.0
+    log_e = 0.0
     for p in np.unique(share):
-        of = treated[share == p]
-        counts = [int((1 - of).sum()), int(of.sum())]
-        found += math.log(max(randomization.mismatch(counts, [1 - float(p), float(p)]), 1e-300))
-    return math.exp(min(found, 700.0))
+        arms = treated[share == p]
+        counts = [int((1 - arms).sum()), int(arms.sum())]
+        log_e += math.log(max(randomization.mismatch(counts, [1 - float(p), float(p)]), 1e-300))
+    return math.exp(min(log_e, 700.0))

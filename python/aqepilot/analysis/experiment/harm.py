@@ -62,8 +62,8 @@ def harmed(
     starts = np.searchsorted(number, np.arange(len(names) + 1))
 
     def units(i: int) -> tuple[Any, Any, Any]:
-        of = slice(starts[i], starts[i + 1])
-        return rest[of], treated[of], share[of]
+        rows = slice(starts[i], starts[i + 1])
+        return rest[rows], treated[rows], share[rows]
 
     # Below that nothing can be a discovery.
     may_be = np.flatnonzero(log_es >= -math.log(FALSE_SHARE)).tolist()
@@ -89,5 +89,5 @@ def _middles(outcome: Floats, number: Ints, treated: Any) -> Floats:
         return np.asarray(sums[:-1] - sums[first])
 
     arms = (1.0 - treated, 1.0 * treated)
-    means = [before(outcome * of) / (1 + before(of)) for of in arms]
+    means = [before(outcome * arm) / (1 + before(arm)) for arm in arms]
     return np.asarray((means[0] + means[1]) / 2)

@@ -54,10 +54,10 @@ def runs_of(log: Frames) -> Runs:
     Raises:
         AqePilotError: There is no run with a query, or there are more than a million.
     """
-    found = collected(_past(log))
-    if not len(found["job"]):
+    columns = collected(_past(log))
+    if not len(columns["job"]):
         raise AqePilotError(Problem("RUNS_MISSING", "the logs have no run with a query."))
-    return runs(found)
+    return runs(columns)
 
 
 def runs_in(
@@ -114,7 +114,7 @@ def queries_in(log: Frames, experiment: Experiment) -> Runs:
         .groupBy("unit", "fingerprint")
         .agg(*sums())
     )
-    found = (
+    rows = (
         _drawn(log, experiment)
         .join(queries, "unit")
         .where(f"NOT {_IS_BACKFILL}")
@@ -128,7 +128,7 @@ def queries_in(log: Frames, experiment: Experiment) -> Runs:
             *(floored(metric) for metric in METRICS),
         )
     )
-    return runs(collected(found), collected(_past(_without(log, experiment.name), by_query=True)))
+    return runs(collected(rows), collected(_past(_without(log, experiment.name), by_query=True)))
 
 
 def _drawn(log: Frames, experiment: Experiment) -> DataFrame:

@@ -98,19 +98,19 @@ def collected(frame: DataFrame) -> dict[str, Any]:
         if n > MOST_RUNS:
             message = f"the logs have more than {MOST_RUNS:,} runs: give fewer of them."
             raise AqePilotError(Problem("RUNS_TOO_MANY", message))
-        for name, of in parts.items():
+        for name, values_by_part in parts.items():
             values = [names.setdefault(v, v) for v in row[name]] if name == "job" else row[name]
-            of.append(np.array(values, dtype=_KINDS.get(name, np.float64)))
-    return {name: np.concatenate(of) for name, of in parts.items()}
+            values_by_part.append(np.array(values, dtype=_KINDS.get(name, np.float64)))
+    return {name: np.concatenate(values_by_part) for name, values_by_part in parts.items()}
 
 
 def runs(*parts: dict[str, Any]) -> Runs:
     """Puts arrays by column together, in the order in which runs ended."""
     names = ("ended", "job", "treated", "counted", "share", "exposed", "failed", "input_bytes")
     flags = ("out_of_memory", "backfill")
-    of = {
+    columns = {
         name: np.concatenate([part[name] for part in parts]) for name in (*names, *flags, *METRICS)
     }
-    order = np.argsort(of["ended"], kind="stable")
-    fields = {name: of[name][order] for name in (*names, *flags)}
-    return Runs(**fields, metrics={name: of[name][order] for name in METRICS})
+    order = np.argsort(columns["ended"], kind="stable")
+    fields = {name: columns[name][order] for name in (*names, *flags)}
+    return Runs(**fields, metrics={name: columns[name][order] for name in METRICS})

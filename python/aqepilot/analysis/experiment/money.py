@@ -32,24 +32,24 @@ class Money(NamedTuple):
     upper: float
 
 
-def money(runs: Runs, found: Analysis, prices: Prices) -> Money | None:
+def money(runs: Runs, analysis: Analysis, prices: Prices) -> Money | None:
     """Returns what the treatment changes in money; null where no run's cores are known.
 
     Args:
         runs: What was analysed.
-        found: What that gave.
+        analysis: What that gave.
         prices: What cores and their memory cost.
     """
-    of = runs.counted & ~runs.treated & (runs.share > 0) & (runs.share < 1)
-    core_ms = runs.metrics[METRIC][of]
+    is_control = runs.counted & ~runs.treated & (runs.share > 0) & (runs.share < 1)
+    core_ms = runs.metrics[METRIC][is_control]
     known = ~np.isnan(core_ms)
     if not known.any():
         return None
     # Of the units that were drawn, the control's stand for all.
-    all_of = float((core_ms[known] / (1 - runs.share[of][known])).sum())
+    all_of = float((core_ms[known] / (1 - runs.share[is_control][known])).sum())
     days = max(1.0, float(np.ptp(runs.ended[runs.counted])))
     control = prices.cost(all_of / days)
-    effect = found.effects[METRIC]
+    effect = analysis.effects[METRIC]
 
     def change(log_ratio: float) -> float:
         return control * math.expm1(log_ratio) if log_ratio < 100 else math.inf

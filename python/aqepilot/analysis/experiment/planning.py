@@ -76,8 +76,8 @@ def plan(
     first = int(day.min())
     days = int(day.max()) - first + 1
     if days < _LEARNT + 2:
-        found = "a single day" if days == 1 else f"{days} days"
-        message = f"the logs have runs of {found}: at least {_LEARNT + 2} days are needed."
+        period = "a single day" if days == 1 else f"{days} days"
+        message = f"the logs have runs of {period}: at least {_LEARNT + 2} days are needed."
         raise AqePilotError(Problem("HISTORY_TOO_SHORT", message))
     if history.failed.all():
         message = "no run in the logs has succeeded: there is nothing to compare with."
@@ -86,8 +86,8 @@ def plan(
     late = day - first >= _LEARNT
     generator = np.random.default_rng(seed)
 
-    def until(of: Any) -> int | None:
-        by_day = [rests[of & (day == d)] for d in range(first + _LEARNT, first + days)]
+    def until(rows: Any) -> int | None:
+        by_day = [rests[rows & (day == d)] for d in range(first + _LEARNT, first + days)]
         return _days(by_day, effect, share, most_days, generator)
 
     sizes = {
@@ -126,7 +126,7 @@ def _days(
     """After how many days the effect is found in a share of `POWER` of simulated experiments."""
     if not sum(map(len, by_day)):
         return None
-    found = []
+    days_taken = []
     for _ in range(EXPERIMENTS):
         drawn = [by_day[i] for i in generator.integers(0, len(by_day), most_days)]
         rest = np.concatenate(drawn)
@@ -134,7 +134,9 @@ def _days(
         seen = np.clip(rest + treated * math.log1p(-effect), -_CLIP, _CLIP)
         process = randomization.log_e_process(seen, treated, np.full(len(rest), share))
         clear = np.flatnonzero(process >= -math.log(EFFECT_ALPHA))
-        ends = np.cumsum([len(of) for of in drawn])
-        found.append(int(np.searchsorted(ends, clear[0], "right")) + 1 if len(clear) else math.inf)
-    enough = sorted(found)[math.ceil(POWER * EXPERIMENTS) - 1]
+        ends = np.cumsum([len(day) for day in drawn])
+        days_taken.append(
+            int(np.searchsorted(ends, clear[0], "right")) + 1 if len(clear) else math.inf
+        )
+    enough = sorted(days_taken)[math.ceil(POWER * EXPERIMENTS) - 1]
     return int(enough) if enough < math.inf else None

@@ -106,15 +106,15 @@ def log_es(
         factors = _log_factors(rest[rows], treated[rows], share[rows], bets)
         for i in range(len(bets)):
             total[:, i] += np.bincount(group[rows], factors[:, i], groups)
-    found: Floats = logsumexp(total, axis=1) - math.log(len(bets))
-    return found
+    logs: Floats = logsumexp(total, axis=1) - math.log(len(bets))
+    return logs
 
 
 def log_e_process(rest: Floats, treated: Ints, share: Floats) -> Floats:
     """Returns the same after each of the units."""
     by_unit = _log_factors(rest, treated, share, _LAMBDAS).cumsum(axis=0)
-    found: Floats = logsumexp(by_unit, axis=1) - math.log(len(_LAMBDAS))
-    return found
+    logs: Floats = logsumexp(by_unit, axis=1) - math.log(len(_LAMBDAS))
+    return logs
 
 
 def _log_factors(rest: Floats, treated: Ints, share: Floats, lambdas: Floats) -> Floats:
@@ -123,8 +123,8 @@ def _log_factors(rest: Floats, treated: Ints, share: Floats, lambdas: Floats) ->
     # As np.logaddexp, in a tenth of its time.
     near = np.where(bets > 0, share, 1 - share)
     logs = np.maximum(bets, 0) + np.log(near + (1 - near) * np.exp(-np.abs(bets)))
-    found: Floats = treated[:, None] * bets - logs
-    return found
+    factors: Floats = treated[:, None] * bets - logs
+    return factors
 
 
 def effect(
@@ -160,17 +160,17 @@ def effect(
         return log_e(rest(tau), treated, share, times=times) + math.log(alpha)
 
     middle = _centre(outcome, treated, share, clip, times)
-    found = min(max(middle, -_LARGEST), _LARGEST)
-    left = rest(found)
+    estimate = min(max(middle, -_LARGEST), _LARGEST)
+    left = rest(estimate)
     spread = math.sqrt(
         float(np.average((left - np.average(left, weights=times)) ** 2, weights=times))
     )
     step = 8 * spread / math.sqrt(float((share * (1 - share)) @ times)) + 1e-6
-    if found == middle:
-        return Interval(n, middle, _end(found, -step, above), _end(found, step, above))
+    if estimate == middle:
+        return Interval(n, middle, _end(estimate, -step, above), _end(estimate, step, above))
     towards = math.copysign(step, -middle)
     # Where the largest effect is not enough, either, none that is finite is.
-    bound = middle if above(found) >= 0 else _end(found, towards, above)
+    bound = middle if above(estimate) >= 0 else _end(estimate, towards, above)
     return Interval(n, middle, min(bound, middle), max(bound, middle))
 
 
@@ -196,8 +196,8 @@ def _counted(
     keys, times = np.unique(
         ((steps + most // 2) * 2 + treated) * len(shares) + number, return_counts=True
     )
-    rest, of = np.divmod(keys, len(shares))
-    return (rest // 2 - most // 2) * _GRID, rest % 2, shares[of], times.astype(np.float64)
+    rest, share_number = np.divmod(keys, len(shares))
+    return (rest // 2 - most // 2) * _GRID, rest % 2, shares[share_number], times.astype(np.float64)
 
 
 def _centre(outcome: Floats, treated: Ints, share: Floats, clip: float, times: Floats) -> float:

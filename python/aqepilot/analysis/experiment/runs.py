@@ -46,14 +46,14 @@ class Runs(NamedTuple):
     out_of_memory: Bools | None = None
     backfill: Bools | None = None
 
-    def where(self, of: Any) -> Runs:
+    def where(self, rows: Any) -> Runs:
         """Returns these runs only: a mask, numbers or a slice."""
         fields = {
-            name: value[of]
+            name: value[rows]
             for name, value in self._asdict().items()
             if name != "metrics" and value is not None
         }
-        return self._replace(**fields, metrics={n: v[of] for n, v in self.metrics.items()})
+        return self._replace(**fields, metrics={n: v[rows] for n, v in self.metrics.items()})
 
 
 def numbered(names: Texts) -> tuple[list[str], Ints]:
@@ -82,6 +82,6 @@ def rests_of(runs: Runs, values: Floats, job: Ints | None = None) -> Floats:
     size[~np.isfinite(size)] = np.nan
     day = np.floor(runs.ended).astype(np.int64)
     says = runs.failed | ~np.isnan(values)
-    found = np.zeros(len(values))
-    found[says] = adjustment.surprises(adjustment.Units(day[says], job[says], y[says], size[says]))
-    return found
+    rests = np.zeros(len(values))
+    rests[says] = adjustment.surprises(adjustment.Units(day[says], job[says], y[says], size[says]))
+    return rests

@@ -18,45 +18,45 @@ from aqepilot.analysis.intervals import Interval, interval
 from aqepilot.experiment.assignment import PLAIN
 
 
-def metrics(of: Experiment, found: Analysis) -> list[tuple[str, Interval, Interval]]:
+def metrics(experiment: Experiment, analysis: Analysis) -> list[tuple[str, Interval, Interval]]:
     """Returns what each metric is, with its effects where arms differ and on all, as they are told.
 
     The one that decides is the first.
     """
-    names = sorted(METRICS, key=lambda name: name != of.metric)
-    return [(METRICS[name][0], found.exposed[name], found.effects[name]) for name in names]
+    names = sorted(METRICS, key=lambda name: name != experiment.metric)
+    return [(METRICS[name][0], analysis.exposed[name], analysis.effects[name]) for name in names]
 
 
-def guards(found: Analysis) -> list[tuple[str, Shares]]:
+def guards(analysis: Analysis) -> list[tuple[str, Shares]]:
     """Returns what is counted beside the metrics, as it is told."""
     rows = [
-        ("failed", found.failures),
-        ("over twice as long", found.slow),
-        ("out of memory", found.out_of_memory),
+        ("failed", analysis.failures),
+        ("over twice as long", analysis.slow),
+        ("out of memory", analysis.out_of_memory),
     ]
-    return [*rows, ("spilled to disk", found.spilled)] if found.spilled else rows
+    return [*rows, ("spilled to disk", analysis.spilled)] if analysis.spilled else rows
 
 
-def table(of: Experiment, found: Analysis) -> Table:
+def table(experiment: Experiment, analysis: Analysis) -> Table:
     """Returns a row for each metric, the one that decides first; then what fails or stalls."""
     shown = Table(box=None, pad_edge=False)
     shown.add_column("")
     for head in ("where the arms differ", "all that were assigned"):
         shown.add_column(head, justify="right")
-    for number, (what, exposed, effect) in enumerate(metrics(of, found)):
+    for number, (what, exposed, effect) in enumerate(metrics(experiment, analysis)):
         style = None if number else "bold"
         shown.add_row(what, interval(exposed), interval(effect), style=style)
     shown.add_section()
-    shown.add_row("", of.treatment, of.control, style="bold")
-    for what, shares in guards(found):
+    shown.add_row("", experiment.treatment, experiment.control, style="bold")
+    for what, shares in guards(analysis):
         arms = (share(shares.treatment), share(shares.control))
         shown.add_row(what, *arms, style="red" if shares.is_worse else None)
     return shown
 
 
 def sentences(
-    of: Experiment,
-    found: Analysis,
+    experiment: Experiment,
+    analysis: Analysis,
     *,
     harmful: float = HARM,
     queries: Mapping[str, Interval] | None = None,
@@ -65,58 +65,59 @@ def sentences(
     """Returns what is compared, the verdict, who is harmed, and what is not in the figures.
 
     Args:
-        of: What was compared.
-        found: What it says.
+        experiment: What was compared.
+        analysis: What it says.
         harmful: How many times as long counts as harm.
         queries: Queries that are harmed, of units that have more than one.
         money: What it saves or costs.
     """
-    control, treatment = found.runs
-    said = [
-        f"{of.name}: {of.treatment} ({_counted(treatment, of.unit_kind)}) compared with "
-        f"{of.control} ({control}).",
-        f"{found.verdict.capitalize()}. {found.says}",
+    control, treatment = analysis.runs
+    lines = [
+        f"{experiment.name}: {experiment.treatment} ({_counted(treatment, experiment.unit_kind)}) "
+        f"compared with {experiment.control} ({control}).",
+        f"{analysis.verdict.capitalize()}. {analysis.says}",
     ]
     more = f"more than {harmful:g} times as long counts as harm"
-    said += [f"{job}: its time is {interval(by)}; {more}." for job, by in found.harmed.items()]
-    said += [
+    lines += [f"{job}: its time is {interval(by)}; {more}." for job, by in analysis.harmed.items()]
+    lines += [
         f"A query of {job}, with the fingerprint {fingerprint[:12]}: its time is {interval(by)}; "
         f"{more}."
         for job, fingerprint, by in _by_query(queries)
     ]
     if money:
-        said.append(_money(money))
-    if found.spilled and found.spilled.is_worse:
-        said.append(
-            f"More of the treatment's runs spill to disk: {share(found.spilled.treatment)} instead "
-            f"of {share(found.spilled.control)}. That alone stops nothing."
+        lines.append(_money(money))
+    if analysis.spilled and analysis.spilled.is_worse:
+        lines.append(
+            f"More of the treatment's runs spill to disk: {share(analysis.spilled.treatment)} "
+            f"instead of {share(analysis.spilled.control)}. That alone stops nothing."
         )
-    said += [
-        f"Stopped by a guard rail in {_applications(n)}: {why}." for why, n in of.stopped.items()
+    lines += [
+        f"Stopped by a guard rail in {_applications(n)}: {why}."
+        for why, n in experiment.stopped.items()
     ]
-    return said + _left_out(of, found)
+    return lines + _left_out(experiment, analysis)
 
 
-def _left_out(of: Experiment, found: Analysis) -> list[str]:
-    said = []
-    if found.backfills:
-        control, treatment = found.backfills.runs
-        failed = found.backfills.failed
-        said.append(
+def _left_out(experiment: Experiment, analysis: Analysis) -> list[str]:
+    lines = []
+    if analysis.backfills:
+        control, treatment = analysis.backfills.runs
+        failed = analysis.backfills.failed
+        lines.append(
             f"Beside them backfills, which do not count: {treatment} ({failed[1]} failed) compared "
-            f"with {control} ({failed[0]} failed), {interval(found.backfills.effect)}."
+            f"with {control} ({failed[0]} failed), {interval(analysis.backfills.effect)}."
         )
     for n, why in (
-        (found.undrawn, "could have got one of the two arms only: {} left out"),
-        (found.without_query, "had no query: {} nothing of any metric"),
-        (of.running, "may still run: {} left out"),
+        (analysis.undrawn, "could have got one of the two arms only: {} left out"),
+        (analysis.without_query, "had no query: {} nothing of any metric"),
+        (experiment.running, "may still run: {} left out"),
     ):
         if n:
             verb = (
                 ("says" if n == 1 else "say") if "nothing" in why else ("is" if n == 1 else "are")
             )
-            said.append(f"{_counted(n, of.unit_kind)} {why.format(verb)}.")
-    return said
+            lines.append(f"{_counted(n, experiment.unit_kind)} {why.format(verb)}.")
+    return lines
 
 
 def _by_query(queries: Mapping[str, Interval] | None) -> list[tuple[str, str, Interval]]:
@@ -129,19 +130,19 @@ def _split(query: str) -> tuple[str, str]:
     return job, fingerprint
 
 
-def _money(of: Money) -> str:
-    what = f"All runs cost about {of.control:,.2f} {of.currency} a day under the control"
-    if not math.isfinite(of.lower) or not math.isfinite(of.upper):
+def _money(money: Money) -> str:
+    what = f"All runs cost about {money.control:,.2f} {money.currency} a day under the control"
+    if not math.isfinite(money.lower) or not math.isfinite(money.upper):
         return f"{what}; what the treatment changes is not known yet."
     return (
-        f"{what}; under the treatment {of.change:+,.2f} ({of.lower:+,.2f} to {of.upper:+,.2f}), if "
-        "each run changes as runs do on average."
+        f"{what}; under the treatment {money.change:+,.2f} ({money.lower:+,.2f} to "
+        f"{money.upper:+,.2f}), if each run changes as runs do on average."
     )
 
 
 def data(
-    of: Experiment,
-    found: Analysis,
+    experiment: Experiment,
+    analysis: Analysis,
     *,
     queries: Mapping[str, Interval] | None = None,
     money: Money | None = None,
@@ -149,51 +150,51 @@ def data(
     """Returns all of it as JSON can say it; infinities are null.
 
     Args:
-        of: What was compared.
-        found: What it says.
+        experiment: What was compared.
+        analysis: What it says.
         queries: As for `sentences`.
         money: As for `sentences`.
     """
 
-    def shares(given: Shares | None) -> dict[str, Any] | None:
-        if given is None:
+    def shares(pair: Shares | None) -> dict[str, Any] | None:
+        if pair is None:
             return None
         return {
-            "control": _data(given.control),
-            "treatment": _data(given.treatment),
-            "is_worse": given.is_worse,
+            "control": _data(pair.control),
+            "treatment": _data(pair.treatment),
+            "is_worse": pair.is_worse,
         }
 
-    def all_of(given: Mapping[str, Interval]) -> dict[str, Any]:
-        return {name: _data(effect) for name, effect in given.items()}
+    def all_of(intervals: Mapping[str, Interval]) -> dict[str, Any]:
+        return {name: _data(effect) for name, effect in intervals.items()}
 
-    def by_arm(given: tuple[int, int]) -> dict[str, int]:
-        return {"control": given[0], "treatment": given[1]}
+    def by_arm(counts: tuple[int, int]) -> dict[str, int]:
+        return {"control": counts[0], "treatment": counts[1]}
 
-    backfills = found.backfills
+    backfills = analysis.backfills
     return {
-        **of._asdict(),
-        "runs": by_arm(found.runs),
-        "exposed_runs": by_arm(found.exposed_runs),
-        "undrawn": found.undrawn,
-        "without_query": found.without_query,
+        **experiment._asdict(),
+        "runs": by_arm(analysis.runs),
+        "exposed_runs": by_arm(analysis.exposed_runs),
+        "undrawn": analysis.undrawn,
+        "without_query": analysis.without_query,
         "backfills": backfills
         and {
             "runs": by_arm(backfills.runs),
             "failed": by_arm(backfills.failed),
             "effect": _data(backfills.effect),
         },
-        "verdict": found.verdict,
-        "says": found.says,
-        "effects": all_of(found.effects),
-        "exposed": all_of(found.exposed),
-        "failed": shares(found.failures),
-        "slow": shares(found.slow),
-        "out_of_memory": shares(found.out_of_memory),
-        "spilled": shares(found.spilled),
-        "mismatch_e_value": found.mismatch,
-        "exposed_mismatch_e_value": found.exposed_mismatch,
-        "harmed": all_of(found.harmed),
+        "verdict": analysis.verdict,
+        "says": analysis.says,
+        "effects": all_of(analysis.effects),
+        "exposed": all_of(analysis.exposed),
+        "failed": shares(analysis.failures),
+        "slow": shares(analysis.slow),
+        "out_of_memory": shares(analysis.out_of_memory),
+        "spilled": shares(analysis.spilled),
+        "mismatch_e_value": analysis.mismatch,
+        "exposed_mismatch_e_value": analysis.exposed_mismatch,
+        "harmed": all_of(analysis.harmed),
         "harmed_queries": [
             {"job": job, "fingerprint": fingerprint, "effect": _data(effect)}
             for job, fingerprint, effect in _by_query(queries)
@@ -207,7 +208,7 @@ def data(
 
 
 def roll_back(
-    of: Experiment, found: Analysis, file: str, conf: Mapping[str, str] | None = None
+    experiment: Experiment, analysis: Analysis, file: str, conf: Mapping[str, str] | None = None
 ) -> list[control.Rule]:
     """Switches the treatment's policies off by the control file: for harmed jobs, or altogether.
 
@@ -215,8 +216,8 @@ def roll_back(
     the control has, too, stay.
 
     Args:
-        of: What was compared.
-        found: What it says.
+        experiment: What was compared.
+        analysis: What it says.
         file: The control file.
         conf: Spark settings for its file system, ``spark.hadoop.*``.
 
@@ -226,21 +227,23 @@ def roll_back(
     Raises:
         AqePilotError: The file cannot be read or written.
     """
-    own = [] if of.treatment == PLAIN else of.treatment.split("+")
-    policies = [policy for policy in own if policy not in of.control.split("+")]
-    stopping = (found.failures, found.slow, found.out_of_memory)
-    is_worse = any(of.is_worse for of in stopping) or found.exposed[of.metric].lower > 0
-    if found.verdict == "broken":
+    own = [] if experiment.treatment == PLAIN else experiment.treatment.split("+")
+    policies = [policy for policy in own if policy not in experiment.control.split("+")]
+    stopping = (analysis.failures, analysis.slow, analysis.out_of_memory)
+    is_worse = (
+        any(shares.is_worse for shares in stopping) or analysis.exposed[experiment.metric].lower > 0
+    )
+    if analysis.verdict == "broken":
         return []
-    reason = f"experiment {of.name}: {found.says}"
+    reason = f"experiment {experiment.name}: {analysis.says}"
     wheres = (
         [{}]
-        if found.verdict == "stop" and is_worse
+        if analysis.verdict == "stop" and is_worse
         else [
             dict(zip(("job", "fingerprint"), _split(job), strict=True))
-            if of.unit_kind == "query_run"
+            if experiment.unit_kind == "query_run"
             else {"job": job}
-            for job in found.harmed
+            for job in analysis.harmed
         ]
     )
     return [
@@ -260,16 +263,19 @@ def _applications(n: int) -> str:
     return "1 application" if n == 1 else f"{n} applications"
 
 
-def share(of: Interval) -> str:
+def share(interval: Interval) -> str:
     """Returns a share of runs with where it may be.
 
     >>> share(Interval(100, 0.05, 0.007, 0.16))
     '5.0 % (0.7 % to 16.0 %)'
     """
-    if not of.n:
+    if not interval.n:
         return "?"
-    return f"{100 * of.mean:.1f} % ({100 * of.lower:.1f} % to {100 * of.upper:.1f} %)"
+    mean, lower, upper = (100 * value for value in interval[1:])
+    return f"{mean:.1f} % ({lower:.1f} % to {upper:.1f} %)"
 
 
-def _data(of: Interval) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in of._asdict().items()}
+def _data(interval: Interval) -> dict[str, float | None]:
+    return {
+        name: value if math.isfinite(value) else None for name, value in interval._asdict().items()
+    }

@@ -67,12 +67,12 @@ def describe(recorded: Sequence[Decision], *, knew: bool = False) -> str:
     times: Counter[str] = Counter()
     known: dict[str, str] = {}
     for d in of_query:
-        said = sentence(d, facts.get(d.facts_id, {}))
-        times[said] += 1
-        known.setdefault(said, what_was_known(facts.get(d.facts_id, {})) if knew else "")
+        outcome = sentence(d, facts.get(d.facts_id, {}))
+        times[outcome] += 1
+        known.setdefault(outcome, what_was_known(facts.get(d.facts_id, {})) if knew else "")
     lines = (
-        f"  {said}{f' ({n} times.)' * (n > 1)}{known[said] and f' {known[said]}'}"
-        for said, n in times.items()
+        f"  {outcome}{f' ({n} times.)' * (n > 1)}{known[outcome] and f' {known[outcome]}'}"
+        for outcome, n in times.items()
     )
     return "\n".join([title, *lines])
 
@@ -97,16 +97,16 @@ def what_was_known(facts: dict[str, Any]) -> str:
     'Spark knew: side 2.0 KiB, 7 rows.'
     """
     groups = []
-    for group, of in facts.items():
-        if group in ("query", "conf", "cluster") or not isinstance(of, dict):
+    for group, values in facts.items():
+        if group in ("query", "conf", "cluster") or not isinstance(values, dict):
             continue
-        said = [
-            form.format(show(of[name]))
+        parts = [
+            form.format(show(values[name]))
             for name, form, show in _KNOWN
-            if isinstance(of.get(name), (int, float))
+            if isinstance(values.get(name), (int, float))
         ]
-        if said:
-            groups.append(f"{group} {', '.join(said)}")
+        if parts:
+            groups.append(f"{group} {', '.join(parts)}")
     return f"Spark knew: {'; '.join(groups)}." if groups else ""
 
 
@@ -124,7 +124,7 @@ def sentence(decision: Decision, facts: dict[str, Any]) -> str:
         about += f", {decision.tables}"
     if join_type:
         about += f" ({join_type})"
-    said = (
+    text = (
         f"policy `{decision.policy}` said {decision.answer}"
         if decision.answer is not None
         else "no policy had an answer"
@@ -134,7 +134,7 @@ def sentence(decision: Decision, facts: dict[str, Any]) -> str:
     )
     if decision.spark_answer and decision.point not in _WHOLE_STRATEGY:
         without += f" (its own rule said {decision.spark_answer})"
-    return f"{about}, {decision.point}: {said}{without}. {_outcome(decision)}{_sizes(facts)}"
+    return f"{about}, {decision.point}: {text}{without}. {_outcome(decision)}{_sizes(facts)}"
 
 
 def _sizes(facts: dict[str, Any]) -> str:

@@ -22,15 +22,17 @@ _MOST_DECISIONS = 10_000
 def explain(log: Frames, execution_id: int, app_id: str | None = None) -> Explanation:
     """Tells of one query of a log. See `Log.explain`."""
     query = _query(log, execution_id, app_id)
-    rows = _of(log.decisions, query).orderBy("decision_id").limit(_MOST_DECISIONS).collect()
+    rows = _rows_of(log.decisions, query).orderBy("decision_id").limit(_MOST_DECISIONS).collect()
     decisions = [Decision(*(row[name] for name in COLUMNS)) for row in rows]
     if decisions:
-        told = describe(decisions, knew=True)
+        decided = describe(decisions, knew=True)
     else:
         text = f" ({query.description})" if query.description else ""
-        told = f"Query {execution_id}{text}: the log has no decision of aqepilot's on it."
-    stages = _of(log.stages, query).where("waiting_ms > 0").orderBy("waiting_ms", ascending=False)
-    return Explanation("\n".join([told, *went(query, stages.first())]))
+        decided = f"Query {execution_id}{text}: the log has no decision of aqepilot's on it."
+    stages = (
+        _rows_of(log.stages, query).where("waiting_ms > 0").orderBy("waiting_ms", ascending=False)
+    )
+    return Explanation("\n".join([decided, *went(query, stages.first())]))
 
 
 def most_expensive(log: Frames, top: int = 20, app_id: str | None = None) -> list[Row]:
@@ -93,13 +95,13 @@ def went(query: Any, worst: Any | None) -> Iterator[str]:
 def _query(log: Frames, execution_id: int, app_id: str | None) -> Any:
     from pyspark.sql import functions
 
-    found = log.queries.where(functions.col("execution_id") == execution_id)
+    queries = log.queries.where(functions.col("execution_id") == execution_id)
     if app_id is not None:
-        found = found.where(functions.col("app_id") == app_id)
-    rows = found.orderBy("app_id", "app_attempt_id", "log").limit(_MOST_NAMED + 1).collect()
-    of = f" of {app_id}" if app_id is not None else ""
+        queries = queries.where(functions.col("app_id") == app_id)
+    rows = queries.orderBy("app_id", "app_attempt_id", "log").limit(_MOST_NAMED + 1).collect()
+    owner = f" of {app_id}" if app_id is not None else ""
     if not rows:
-        message = f"the logs have no query {execution_id}{of}: Spark's UI numbers them."
+        message = f"the logs have no query {execution_id}{owner}: Spark's UI numbers them."
         raise AqePilotError(Problem("QUERY_NOT_FOUND", message))
     if len(rows) > 1:
         names = [row.app_id or row.log for row in rows[:_MOST_NAMED]]
@@ -112,7 +114,7 @@ def _query(log: Frames, execution_id: int, app_id: str | None) -> Any:
     return rows[0]
 
 
-def _of(frame: DataFrame, query: Any) -> DataFrame:
+def _rows_of(frame: DataFrame, query: Any) -> DataFrame:
     from pyspark.sql import functions
 
     return frame.where(

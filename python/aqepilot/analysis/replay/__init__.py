@@ -74,7 +74,7 @@ def replay(log: Frames, *policies: PolicyLike, against: Sequence[PolicyLike] = (
     from pyspark.sql import functions
 
     spark = log.decisions.sparkSession
-    new, old = (_checked(spark, given) for given in (policies, against))
+    new, old = (_checked(spark, side) for side in (policies, against))
     points = [p for p in catalog.point_names() if any(p in policy.points for policy in new + old)]
     if not points:
         message = "there is no policy to replay: give one at least."
@@ -84,13 +84,13 @@ def replay(log: Frames, *policies: PolicyLike, against: Sequence[PolicyLike] = (
         (_answered(log.decisions.where(functions.col("point") == p), p, new, old) for p in points),
     )
     asked = _outcomes(_asks(answered), bool(old))
-    return Replay(asked, changes.of(asked, log.queries, _named(points, new + old)))
+    return Replay(asked, changes.grouped(asked, log.queries, _named(points, new + old)))
 
 
-def _checked(spark: SparkSession, given: Sequence[PolicyLike]) -> list[Policy]:
+def _checked(spark: SparkSession, likes: Sequence[PolicyLike]) -> list[Policy]:
     from aqepilot.session import check_text, status
 
-    policies = [policy for policy in as_policies(given) if policy.mode != "off"]
+    policies = [policy for policy in as_policies(likes) if policy.mode != "off"]
     status(spark)
     problems: list[Problem] = []
     for policy in policies:
@@ -124,12 +124,12 @@ def _answered(decisions: DataFrame, point: str, new: list[Policy], old: list[Pol
         f"WHEN {scores} THEN 'SCORES' END"
     )
     pairs = [f"'{path}', cast(f.{path} AS string)" for path in _named([point], new + old)]
-    found = (
+    entry = (
         f"struct(facts IS NOT NULL AS has_facts, replayed, cast({recorded} AS array<{_EVENT}>) AS "
         f"recorded, cast(map({', '.join(pairs)}) AS map<string, string>) AS named, {unknown} AS "
         "unknown)"
     )
-    return replayed.withColumn("found", functions.expr(found)).drop("f", "replayed", "_old")
+    return replayed.withColumn("found", functions.expr(entry)).drop("f", "replayed", "_old")
 
 
 def _asks(answered: DataFrame) -> DataFrame:
@@ -187,13 +187,13 @@ _OUTCOME = ("before", "after", "changed", "named", "unknown")
 
 def _named(points: Sequence[str], policies: Sequence[Policy]) -> dict[str, list[str]]:
     """By fact, the points at which a policy's text or its `when` names it."""
-    found: dict[str, list[str]] = {}
+    points_by_fact: dict[str, list[str]] = {}
     for point in points:
         own = [policy for policy in policies if point in policy.points]
         texts = [text for p in own for text in (p.points[point], p.when) if text]
         for path in named(point, texts):
-            found.setdefault(path, []).append(point)
-    return found
+            points_by_fact.setdefault(path, []).append(point)
+    return points_by_fact
 
 
 def _first(events: str) -> str:
@@ -255,10 +255,10 @@ def _answers(
             ),
         )
         events.append(f"_event{i}")
-    found = functions.expr(f"filter(array({', '.join(events)}), e -> e IS NOT NULL)")
+    answers = functions.expr(f"filter(array({', '.join(events)}), e -> e IS NOT NULL)")
     if not events:
-        found = functions.expr(f"cast(array() AS array<{_EVENT}>)")
-    return frame.withColumn(name, found).drop(*events, "_meant", "_answer", "_decided"), scores
+        answers = functions.expr(f"cast(array() AS array<{_EVENT}>)")
+    return frame.withColumn(name, answers).drop(*events, "_meant", "_answer", "_decided"), scores
 
 
 _ALWAYS = "named_struct('answer', true)"

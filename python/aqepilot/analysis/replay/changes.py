@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _KEYS = ("point", "fingerprint", "before", "after")
 
 
-def of(asked: DataFrame, queries: DataFrame, named: Mapping[str, Sequence[str]]) -> DataFrame:
+def grouped(asked: DataFrame, queries: DataFrame, named: Mapping[str, Sequence[str]]) -> DataFrame:
     """Returns one row per point, fingerprint, answer before and answer after.
 
     Args:
@@ -43,7 +43,7 @@ def of(asked: DataFrame, queries: DataFrame, named: Mapping[str, Sequence[str]])
         for way, name in zip(("min", "max"), names, strict=True)
     ]
     at_stake = queries.select("log", "execution_id", "task_ms")
-    found = (
+    changes = (
         per_query.join(at_stake, ["log", "execution_id"], "left")
         .groupBy(*_KEYS)
         .agg(
@@ -62,7 +62,7 @@ def of(asked: DataFrame, queries: DataFrame, named: Mapping[str, Sequence[str]])
     known = f"cast(array({entries}) AS array<struct<key: string, value: string>>)"
     facts = functions.expr(f"map_from_entries(filter({known}, e -> e IS NOT NULL))")
     return (
-        found.withColumn("facts", facts)
+        changes.withColumn("facts", facts)
         .drop(*(name for names in columns.values() for name in names))
         .orderBy(functions.desc("task_ms"), *_KEYS)
     )
@@ -83,5 +83,5 @@ def _range(least: str, most: str) -> str:
     )
 
 
-def _texts(of: Sequence[str]) -> str:
-    return ", ".join(f"'{text}'" for text in of)
+def _texts(points: Sequence[str]) -> str:
+    return ", ".join(f"'{text}'" for text in points)

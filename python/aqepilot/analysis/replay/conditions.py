@@ -64,7 +64,7 @@ def _met(asked: DataFrame, condition: str) -> DataFrame:
         message = f"no decision point has all of {', '.join(sorted(named))}: {condition!r}."
         raise AqePilotError(Problem("CONDITION_INVALID", message))
     try:
-        found = [
+        parts = [
             with_facts(asked.where(f"point = '{point}'"), point, [condition])
             .select("*", "f.*")
             # A condition has to be boolean, which `where` checks and a column does not.
@@ -77,4 +77,4 @@ def _met(asked: DataFrame, condition: str) -> DataFrame:
         unknown = sorted(words - named)
         near = tuple(path for word in unknown for path in nearest(word, known_paths))
         raise AqePilotError(Problem("CONDITION_INVALID", message, suggestions=near)) from error
-    return reduce(lambda one, other: one.union(other), found)
+    return reduce(lambda one, other: one.union(other), parts)

@@ -45,17 +45,17 @@ def as_asked(point: str, texts: Iterable[str]) -> dict[str, str]:
     A fact that they do not read is a null there.
     """
     read = catalog.grouped(may_be_read(point, texts))
-    found = {}
+    values = {}
     for group, facts in catalog.grouped(catalog.point(point).facts).items():
         if read.get(group) == facts:
-            found[group] = f"f.`{group}`"
+            values[group] = f"f.`{group}`"
         elif group in read:
             names = {fact.path for fact in read[group]}
             fields = ", ".join(_field(fact, fact.path in names) for fact in facts)
-            found[group] = f"named_struct({fields})"
+            values[group] = f"named_struct({fields})"
         else:
-            found[group] = f"cast(null AS {catalog.struct_of(facts)})"
-    return found
+            values[group] = f"cast(null AS {catalog.struct_of(facts)})"
+    return values
 
 
 def may_be_read(point: str, texts: Iterable[str]) -> list[Fact]:

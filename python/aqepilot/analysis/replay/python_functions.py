@@ -46,8 +46,8 @@ def answer(point: str, text: str, facts: Column) -> Column:
         try:
             sys.path.extend(path for path in paths if path not in sys.path)
             function = getattr(importlib.import_module(module), name)
-            found = worker.plain(function(worker.Facts(json.loads(facts_json))))
-            return json.dumps({"answer": typed(found, kinds, bare)})
+            value = worker.plain(function(worker.Facts(json.loads(facts_json))))
+            return json.dumps({"answer": typed(value, kinds, bare)})
         except Exception:
             return None  # counts as a failure, as in the driver
 
@@ -67,11 +67,11 @@ def fault(text: str) -> str | None:
     return None
 
 
-def typed(found: Any, kinds: str | dict[str, str], bare: str | None = None) -> Any:
+def typed(raw: Any, kinds: str | dict[str, str], bare: str | None = None) -> Any:
     """Returns an answer if it is of the type that it has to be, as PythonAnswer.scala takes it.
 
     Args:
-        found: What a function returned, as JSON has it.
+        raw: What a function returned, as JSON has it.
         kinds: The type, or the types of a struct's fields by name.
         bare: The field that may stand alone; null for none.
 
@@ -83,32 +83,32 @@ def typed(found: Any, kinds: str | dict[str, str], bare: str | None = None) -> A
     >>> typed(1, "double")
     1.0
     """
-    if found is None:
+    if raw is None:
         return None
     if isinstance(kinds, str):
-        return _of_kind(found, kinds)
-    if not isinstance(found, dict):
+        return _of_kind(raw, kinds)
+    if not isinstance(raw, dict):
         if bare is None:
-            raise ValueError(f"{found!r} is no mapping of {', '.join(kinds)}")
-        found = {bare: found}
-    if unknown := found.keys() - kinds.keys():
+            raise ValueError(f"{raw!r} is no mapping of {', '.join(kinds)}")
+        raw = {bare: raw}
+    if unknown := raw.keys() - kinds.keys():
         raise ValueError(f"a decision has no field {', '.join(sorted(unknown))}")
-    values = {name: typed(value, kinds[name]) for name, value in found.items()}
+    values = {name: typed(value, kinds[name]) for name, value in raw.items()}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _of_kind(found: Any, kind: str) -> Any:
-    if kind.startswith("array<") and isinstance(found, list):
-        return [typed(item, kind[len("array<") : -1]) for item in found]
-    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+def _of_kind(value: Any, kind: str) -> Any:
+    if kind.startswith("array<") and isinstance(value, list):
+        return [typed(item, kind[len("array<") : -1]) for item in value]
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind == "double" and is_number:
-        return float(found)
-    if kind in _RANGE and is_number and isinstance(found, int):
-        if -_RANGE[kind] <= found < _RANGE[kind]:
-            return found
-    elif {"string": str, "boolean": bool}.get(kind) is type(found):
-        return found
-    raise ValueError(f"{found!r} is no {kind}")
+        return float(value)
+    if kind in _RANGE and is_number and isinstance(value, int):
+        if -_RANGE[kind] <= value < _RANGE[kind]:
+            return value
+    elif {"string": str, "boolean": bool}.get(kind) is type(value):
+        return value
+    raise ValueError(f"{value!r} is no {kind}")
 
 
 def _unpacked(facts: str | None) -> str | None:
@@ -120,12 +120,12 @@ def _unpacked(facts: str | None) -> str | None:
 
 def _kinds(point: str) -> tuple[str | dict[str, str], str | None]:
     """The type that a function's answers have at a point, and the field that may stand alone."""
-    of = catalog.point(point)
-    if of.fields:
+    decision_point = catalog.point(point)
+    if decision_point.fields:
         bare = "strategy" if point == "join_selection" else None
-        return {field.path: field.type for field in of.fields}, bare
+        return {field.path: field.type for field in decision_point.fields}, bare
     # A function gives a whole order, as it is not asked for scores.
-    return ("array<int>" if point == "join_reorder" else of.answer_type), None
+    return ("array<int>" if point == "join_reorder" else decision_point.answer_type), None
 
 
 def _struct(kinds: dict[str, str]) -> str:

@@ -26,8 +26,8 @@ def replayed(
         PolicyError: A policy is wrong.
         AqePilotError: A condition is wrong.
     """
-    found = log.replay(*policies, against=against)
-    asked = found.asked.cache()
+    replay = log.replay(*policies, against=against)
+    asked = replay.asked.cache()
     checks = [(condition, checked(asked, condition)) for condition in conditions]
     total, changed, *unknown = asked.selectExpr(
         "count(*)",
@@ -37,7 +37,7 @@ def replayed(
     logs = log.applications.selectExpr(
         "count(*)", "sum(unreadable_lines)", "count(problem)", "min(problem)"
     ).collect()[0]
-    changes = found.changes.limit(_MOST).collect()
+    changes = replay.changes.limit(_MOST).collect()
     doubtful = f", and {sum(unknown)} are not known" if sum(unknown) else ""
     result = {
         "summary": f"{logs[0]} logs: policies were asked {total} times; {changed} answers would be "
@@ -49,7 +49,7 @@ def replayed(
         "unreadable_logs": logs[2],
         "problem": logs[3],
         "changes": [row.asDict() for row in changes],
-        "fail_if": [_checked(condition, found) for condition, found in checks],
+        "fail_if": [_checked(condition, replay) for condition, replay in checks],
     }
     asked.unpersist()
     return result
@@ -70,15 +70,16 @@ def rows(changes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def lines(found: Mapping[str, Any]) -> Iterator[str]:
+def lines(result: Mapping[str, Any]) -> Iterator[str]:
     """Yields what else a person has to know, as sentences."""
-    for code, count in found["unknown"].items():
+    for code, count in result["unknown"].items():
         yield f"{count} answers are not to be relied on: {UNKNOWN[code]} ({code})."
-    if found["unreadable_lines"]:
-        yield f"{found['unreadable_lines']} lines of the logs are no whole events: left out."
-    if found["unreadable_logs"]:
-        yield f"{found['unreadable_logs']} logs could not be read to their end: {found['problem']}"
-    for check in found["fail_if"]:
+    if result["unreadable_lines"]:
+        yield f"{result['unreadable_lines']} lines of the logs are no whole events: left out."
+    if result["unreadable_logs"]:
+        logs = result["unreadable_logs"]
+        yield f"{logs} logs could not be read to their end: {result['problem']}"
+    for check in result["fail_if"]:
         if check["rows"]:
             example = check["example"]
             yield (
@@ -97,19 +98,19 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def fails(found: Mapping[str, Any]) -> bool:
+def fails(result: Mapping[str, Any]) -> bool:
     """Whether a condition forbids something, or could be checked on nothing."""
-    return any(check["rows"] or not check["known"] for check in found["fail_if"])
+    return any(check["rows"] or not check["known"] for check in result["fail_if"])
 
 
-def _checked(condition: str, found: Checked) -> dict[str, Any]:
-    count = found.rows.count()
+def _checked(condition: str, outcome: Checked) -> dict[str, Any]:
+    count = outcome.rows.count()
     wanted = ("log", "execution_id", "point", "subject", "before", "after")
-    first = found.rows.orderBy("log", "decision_id").select(*wanted).first() if count else None
+    first = outcome.rows.orderBy("log", "decision_id").select(*wanted).first() if count else None
     return {
         "condition": condition,
         "rows": count,
-        "known": found.known,
-        "doubtful": found.doubtful,
+        "known": outcome.known,
+        "doubtful": outcome.doubtful,
         "example": first and first.asDict(),
     }

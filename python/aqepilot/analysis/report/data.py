@@ -52,7 +52,7 @@ def gather(spark: SparkSession, log: Frames, top: int) -> Data:
         log.applications.persist(),
         _queries(log.queries).persist(),
         log.stages.drop("task_slot_ms").persist(),
-        outcomes.of(log.decisions).persist(),
+        outcomes.narrowed(log.decisions).persist(),
     ]
     applications, queries, stages, decisions = kept
     narrow = log.replace(applications=applications, queries=queries, stages=stages)
@@ -64,7 +64,7 @@ def gather(spark: SparkSession, log: Frames, top: int) -> Data:
             heading,
             fingerprints,
             _runs(queries, keys),
-            outcomes.said(decisions),
+            outcomes.answers(decisions),
             outcomes.outcomes(decisions, keys),
             outcomes.bad_policies(log.policies),
             skew.shuffles(decisions, queries),
@@ -72,7 +72,7 @@ def gather(spark: SparkSession, log: Frames, top: int) -> Data:
             _joins(queries, decisions),
             _costs(narrow),
             suggestions.suggest(narrow, _SUGGESTIONS),
-            experiments.of(log),
+            experiments.newest_tried(log),
         )
     finally:
         for frame in kept:
@@ -129,8 +129,8 @@ def _heading(
     first = _one(firsts, f"date_format(min(started), {_TIME}) AS first")
     asked = _one(decisions, "count(*) AS decisions", "count_if(applied) AS applied")
     zone = spark.conf.get("spark.sql.session.timeZone") or ""
-    found = logs | of_queries | of_stages | first | asked | {"time_zone": zone}
-    return Heading(**found | {"spark_versions": found["spark_versions"] or None})
+    figures = logs | of_queries | of_stages | first | asked | {"time_zone": zone}
+    return Heading(**figures | {"spark_versions": figures["spark_versions"] or None})
 
 
 def _fingerprints(queries: DataFrame, top: int) -> Fingerprints:
@@ -178,7 +178,7 @@ def _joins(queries: DataFrame, decisions: DataFrame) -> Joins:
     joins = queries.where("started IS NOT NULL").selectExpr("started", "explode(joins) AS planned")
     span = "unix_millis(max(started)) - unix_millis(min(started)) AS ms"
     ms = _one(joins, span)["ms"] or 0
-    unit = next((u for u, of in _UNITS_MS.items() if ms / of < _MOST_UNITS), "month")
+    unit = next((u for u, unit_ms in _UNITS_MS.items() if ms / unit_ms < _MOST_UNITS), "month")
     shown = "'yyyy-MM-dd HH:mm'" if unit in ("minute", "hour") else "'yyyy-MM-dd'"
     rows = (
         joins.groupBy(
@@ -195,10 +195,10 @@ def _joins(queries: DataFrame, decisions: DataFrame) -> Joins:
 
 
 def _costs(log: Frames) -> Costs:
-    found = costs.costs(log).fingerprints
-    rows = found.limit(_COSTS).select(*Cost._fields).collect()
+    fingerprints = costs.costs(log).fingerprints
+    rows = fingerprints.limit(_COSTS).select(*Cost._fields).collect()
     sums = [f"coalesce(sum({name}), 0)" for name in Cost._fields[3:]]
-    whole = Cost("", None, None, *found.selectExpr(*sums).collect()[0])
+    whole = Cost("", None, None, *fingerprints.selectExpr(*sums).collect()[0])
     return Costs([Cost(*row) for row in rows], whole)
 
 

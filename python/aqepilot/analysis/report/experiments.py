@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _MOST = 10
 
 
-def of(log: Frames) -> tuple[Tried, ...]:
+def newest_tried(log: Frames) -> tuple[Tried, ...]:
     """Analyses the newest ten experiments of the logs, each with its second arm.
 
     Args:
@@ -51,14 +51,14 @@ def _tried(log: Frames, name: str) -> Tried:
         experiment = runs.experiment
     except AqePilotError as error:
         return Tried(name, problem="; ".join(problem.message for problem in error.problems))
-    found = runs.analyse()
+    analysis = runs.analyse()
     return Tried(
         name,
-        found.verdict,
-        verdicts.sentences(experiment, found),
+        analysis.verdict,
+        verdicts.sentences(experiment, analysis),
         [
             Effect(what, interval(exposed), interval(effect))
-            for what, exposed, effect in verdicts.metrics(experiment, found)
+            for what, exposed, effect in verdicts.metrics(experiment, analysis)
         ],
         experiment.treatment,
         experiment.control,
@@ -66,6 +66,6 @@ def _tried(log: Frames, name: str) -> Tried:
             TwoShares(
                 what, verdicts.share(both.treatment), verdicts.share(both.control), both.is_worse
             )
-            for what, both in verdicts.guards(found)
+            for what, both in verdicts.guards(analysis)
         ],
     )

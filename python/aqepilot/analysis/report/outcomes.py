@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aqepilot.analysis.report.values import BadPolicy, Outcome, Said
+from aqepilot.analysis.report.values import AnswerCount, BadPolicy, Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,7 +20,7 @@ _SHUFFLE = (
 _FACTS = ", ".join(f"{name} {_SHUFFLE}" for name in ("side", "shuffle", "`left`", "`right`"))
 
 
-def of(decisions: DataFrame) -> DataFrame:
+def narrowed(decisions: DataFrame) -> DataFrame:
     """Leaves out what a report does not need; the partitions of shuffles are in `shuffles`."""
     read = f"from_json(facts, '{_FACTS}')"
     parts = f"array({read}.side, {read}.shuffle, {read}.`left`, {read}.`right`)"
@@ -34,7 +34,7 @@ def of(decisions: DataFrame) -> DataFrame:
     )
 
 
-def said(decisions: DataFrame) -> list[Said]:
+def answers(decisions: DataFrame) -> list[AnswerCount]:
     """Counts decisions by point, policy, mode, reason and fate."""
     from pyspark.sql import functions
 
@@ -42,7 +42,7 @@ def said(decisions: DataFrame) -> list[Said]:
     count, detail = functions.count("*").alias("n"), functions.max("detail").alias("detail")
     rows = decisions.groupBy(*by).agg(count, detail)
     most = rows.orderBy(functions.desc("n"), *by).limit(_MOST_SAID)
-    return [Said(*row) for row in most.collect()]
+    return [AnswerCount(*row) for row in most.collect()]
 
 
 def outcomes(decisions: DataFrame, keys: DataFrame) -> list[Outcome]:

@@ -13,7 +13,7 @@ from aqepilot.analysis.findings import KINDS
 from aqepilot.analysis.prices import Prices
 from aqepilot.analysis.report import pictures
 from aqepilot.analysis.report.pictures import FATES, Part
-from aqepilot.analysis.report.values import Data, Said
+from aqepilot.analysis.report.values import AnswerCount, Data
 from aqepilot.analysis.suggestions import sentences
 from aqepilot.errors import AqePilotError, Problem
 
@@ -77,14 +77,14 @@ def environment() -> Environment:
     except ImportError:
         message = "a report needs jinja2 in this Python: pip install 'aqepilot[report]', or jinja2."
         raise AqePilotError(Problem("JINJA2_MISSING", message)) from None
-    found = jinja2.Environment(
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader("aqepilot.analysis.report", "templates"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    found.filters |= {
+    made.filters |= {
         "size": texts.size,
         "duration": texts.duration,
         "number": texts.number,
@@ -93,8 +93,8 @@ def environment() -> Environment:
         "partitions": pictures.partitions,
         "run_bars": pictures.runs,
     }
-    found.globals["plural"] = texts.plural
-    return found
+    made.globals["plural"] = texts.plural
+    return made
 
 
 def render(data: Data, prices: Prices | None, source: str, made: str) -> str:
@@ -128,9 +128,9 @@ def render(data: Data, prices: Prices | None, source: str, made: str) -> str:
             queries=[
                 (f, runs.get(f.key, []), outcomes.get(f.key, [])) for f in data.fingerprints.top
             ],
-            points=points(data.said),
-            guards=_reasons(data.said, ("GUARD_",)),
-            faults=_reasons(data.said, (*_FAULTS, *_WRONG_ANSWERS)),
+            points=points(data.answers),
+            guards=_reasons(data.answers, ("GUARD_",)),
+            faults=_reasons(data.answers, (*_FAULTS, *_WRONG_ANSWERS)),
             reason_meanings=catalog.reasons(),
             stacks=pictures.joins(data.joins),
             suggested=[(KINDS[one.kind], one, list(sentences(one))) for one in data.suggestions],
@@ -139,28 +139,28 @@ def render(data: Data, prices: Prices | None, source: str, made: str) -> str:
     return str(text)
 
 
-def points(said: Iterable[Said]) -> list[PointRow]:
+def points(answers: Iterable[AnswerCount]) -> list[PointRow]:
     """Puts decisions by point and policy, in the catalog's order of points."""
-    found = list(said)
+    counts = list(answers)
     known = {point.name: point.summary for point in catalog.points()}
-    order = [*known, *sorted({s.point for s in found} - set(known))]
+    order = [*known, *sorted({s.point for s in counts} - set(known))]
     rows = []
     for point in order:
         own = sorted(
-            (s for s in found if s.point == point),
+            (s for s in counts if s.point == point),
             key=lambda s: (s.policy is None, s.policy or "", s.mode or ""),
         )
         groups = groupby(own, key=lambda s: (s.policy, s.mode if s.policy else None))
-        policies = [_policy(*of, list(group)) for of, group in groups]
+        policies = [_policy(*names, list(group)) for names, group in groups]
         if policies:
             rows.append(PointRow(point, known.get(point, ""), policies))
     return rows
 
 
-def _policy(policy: str | None, mode: str | None, said: list[Said]) -> PolicyRow:
+def _policy(policy: str | None, mode: str | None, answers: list[AnswerCount]) -> PolicyRow:
     fates = dict.fromkeys(FATES, 0)
     reasons: dict[str, int] = {}
-    for one in said:
+    for one in answers:
         fate = (one.fate or "not known") if one.applied else "not applied"
         fates[fate if fate in fates else "not known"] += one.times
         if not one.applied:
@@ -168,18 +168,18 @@ def _policy(policy: str | None, mode: str | None, said: list[Said]) -> PolicyRow
     return PolicyRow(
         policy,
         mode,
-        sum(one.times for one in said),
-        sum(one.times for one in said if one.applied),
+        sum(one.times for one in answers),
+        sum(one.times for one in answers if one.applied),
         list(fates.values()),
         pictures.shares([(name.replace("_", " "), count) for name, count in fates.items()]),
         sorted(reasons.items(), key=lambda item: (-item[1], item[0])),
     )
 
 
-def _reasons(said: Iterable[Said], prefixes: tuple[str, ...]) -> list[ReasonRow]:
+def _reasons(answers: Iterable[AnswerCount], prefixes: tuple[str, ...]) -> list[ReasonRow]:
     meanings: Mapping[str, str] = catalog.reasons()
     rows: dict[tuple[str, str, str], ReasonRow] = {}
-    for one in said:
+    for one in answers:
         if one.reason.startswith(prefixes):
             key = (one.point, one.policy or "", one.reason)
             meaning = meanings.get(one.reason, "")
@@ -190,7 +190,7 @@ def _reasons(said: Iterable[Said], prefixes: tuple[str, ...]) -> list[ReasonRow]
 
 
 def _by_key(rows: Iterable[Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    rows_by_key: dict[str, list[Any]] = {}
     for row in rows:
-        found.setdefault(row.key, []).append(row)
-    return found
+        rows_by_key.setdefault(row.key, []).append(row)
+    return rows_by_key

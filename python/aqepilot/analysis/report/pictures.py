@@ -99,15 +99,15 @@ def partitions(shuffle: Shuffle, width: int = 600) -> Bars:
     return Bars(width, path, "", 100 * shuffle.median_bytes / most, len(tops), per_column)
 
 
-def runs(of: Sequence[Run], width: int = 600) -> Bars:
+def runs(newest: Sequence[Run], width: int = 600) -> Bars:
     """A bar for each run of a query, as tall as it was long; failed ones apart."""
-    most = max((run.wall_ms or 0 for run in of), default=0) or 1
-    heights = [100 * (run.wall_ms or 0) / most for run in of]
-    bad = [run.succeeded is False for run in of]
+    most = max((run.wall_ms or 0 for run in newest), default=0) or 1
+    heights = [100 * (run.wall_ms or 0) / most for run in newest]
+    bad = [run.succeeded is False for run in newest]
     good_path = _bars([0 if b else h for h, b in zip(heights, bad, strict=True)], width)
     # Also a query that failed at once is to be seen.
     bad_path = _bars([max(h, 4) if b else 0 for h, b in zip(heights, bad, strict=True)], width)
-    return Bars(width, good_path, bad_path, None, len(of), 1)
+    return Bars(width, good_path, bad_path, None, len(newest), 1)
 
 
 def _bars(heights: Sequence[float], width: int) -> str:
@@ -138,25 +138,25 @@ def shares(counts: Sequence[tuple[str, int]]) -> list[Part]:
     return parts
 
 
-def joins(of: Joins, width: int = 900) -> Stacks:
+def joins(counts: Joins, width: int = 900) -> Stacks:
     """Stacks joins by strategy; beyond five strategies, the rest is one.
 
     Args:
-        of: Joins of the final plans by time.
+        counts: Joins of the final plans by time.
         width: Of the picture.
     """
     by_name: dict[str, int] = {}
-    for _, _, name, count in of.counts:
+    for _, _, name, count in counts.counts:
         by_name[name] = by_name.get(name, 0) + count
     ordered = sorted(by_name, key=lambda name: (-by_name[name], name))
     names = ordered[:_MOST_STRATEGIES] + (["others"] if len(ordered) > _MOST_STRATEGIES else [])
     table: dict[tuple[int, str], dict[str, int]] = {}
-    for at, label, name, count in of.counts:
+    for at, label, name, count in counts.counts:
         row = table.setdefault((at, label), dict.fromkeys(names, 0))
         row[name if name in row else "others"] += count
     most = max((sum(row.values()) for row in table.values()), default=0)
     times = sorted(at for at, _ in table)
-    slots = (times[-1] - times[0]) / of.unit_ms + 1 if times else 1
+    slots = (times[-1] - times[0]) / counts.unit_ms + 1 if times else 1
     wide = min(60.0, width / slots)
     stacks = []
     for (at, label), row in sorted(table.items()):
@@ -167,5 +167,5 @@ def joins(of: Joins, width: int = 900) -> Stacks:
                 title = f"{label}, {name}: {texts.plural(row[name], 'join')}"
                 parts.append(Part(start, 100 * row[name] / most, category, title))
                 start += 100 * row[name] / most
-        stacks.append(Stack((at - times[0]) / of.unit_ms * wide, wide * 0.86, label, parts))
+        stacks.append(Stack((at - times[0]) / counts.unit_ms * wide, wide * 0.86, label, parts))
     return Stacks(names, stacks, most)

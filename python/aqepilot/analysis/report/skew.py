@@ -20,7 +20,7 @@ def shuffles(decisions: DataFrame, queries: DataFrame) -> list[Shuffle]:
     """The shuffles with the largest partition furthest above the median, one of each query.
 
     Args:
-        decisions: As `decided.of` gives them.
+        decisions: The result of `outcomes.narrowed`.
         queries: With their descriptions.
     """
     from pyspark.sql import functions
@@ -31,11 +31,11 @@ def shuffles(decisions: DataFrame, queries: DataFrame) -> list[Shuffle]:
     )
     each = each.withColumn("tables", functions.expr("array_join(s.tables, ', ')"))
     # The same query's same shuffle, of many runs: its worst.
-    of = "coalesce(fingerprint, concat(log, ' ', execution_id))"
+    key = "coalesce(fingerprint, concat(log, ' ', execution_id))"
     excess = "s.max_bytes - s.median_bytes"
     worst = (
         each.where(f"s.max_bytes > {_FACTOR} * s.median_bytes AND s.num_partitions > 1")
-        .groupBy(functions.expr(of).alias("of"), "tables")
+        .groupBy(functions.expr(key).alias("of"), "tables")
         .agg(
             functions.expr(
                 f"max_by(struct(log, execution_id, fingerprint, s), struct({excess}, log)) AS w"
@@ -114,10 +114,10 @@ def sizes(text: str) -> list[int]:
     [1, 2]
     """
     try:
-        found = unpack(json.loads(text))
+        values = unpack(json.loads(text))
     except (ValueError, TypeError, KeyError):
         return []
-    return [int(size) for size in found] if isinstance(found, list) else []
+    return [int(size) for size in values] if isinstance(values, list) else []
 
 
 def stages(stages: DataFrame, queries: DataFrame, applications: DataFrame) -> list[UnevenStage]:
@@ -150,14 +150,14 @@ def stages(stages: DataFrame, queries: DataFrame, applications: DataFrame) -> li
 
 
 def _descriptions(
-    queries: DataFrame, of: list[tuple[str, int | None]]
+    queries: DataFrame, keys: list[tuple[str, int | None]]
 ) -> dict[tuple[str, int | None], str | None]:
     """Descriptions of a few queries, by log and id."""
     from pyspark.sql import functions
 
-    if not of:
+    if not keys:
         return {}
-    few = queries.sparkSession.createDataFrame(of, "log string, execution_id bigint")
+    few = queries.sparkSession.createDataFrame(keys, "log string, execution_id bigint")
     rows = queries.join(functions.broadcast(few), ["log", "execution_id"], "left_semi").select(
         "log", "execution_id", "description"
     )

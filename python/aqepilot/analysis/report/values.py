@@ -105,7 +105,7 @@ class Run(NamedTuple):
     error: str | None
 
 
-class Said(NamedTuple):
+class AnswerCount(NamedTuple):
     """What one policy said at one point, with one reason and fate, how often."""
 
     point: str
@@ -271,7 +271,7 @@ class Data(NamedTuple):
     heading: Heading
     fingerprints: Fingerprints
     runs: list[Run]
-    said: list[Said]
+    answers: list[AnswerCount]
     outcomes: list[Outcome]
     bad_policies: list[BadPolicy]
     shuffles: list[Shuffle]

@@ -103,7 +103,7 @@ def refuse_delta_files(spark: SparkSession, paths: Iterable[str]) -> None:
     Raises:
         AqePilotError: There is one.
     """
-    folders = {found[1] for path in paths if (found := _FILE_OF_TABLE.fullmatch(path))}
+    folders = {match[1] for path in paths if (match := _FILE_OF_TABLE.fullmatch(path))}
     refuse_delta(spark, sorted(folders)[:_MOST_FOLDERS])
 
 

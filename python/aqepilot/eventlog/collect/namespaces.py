@@ -83,8 +83,8 @@ class Namespace:
             self._register(name, path, batch)
             return
         whole = rows.withColumn("batch", functions.lit(batch))
-        there = self._spark.table(self._of(name)).schema
-        schemas.shaped(whole, there).write.insertInto(self._of(name))
+        there = self._spark.table(self._full_name(name)).schema
+        schemas.shaped(whole, there).write.insertInto(self._full_name(name))
 
     def rows(self, name: str) -> DataFrame | None:
         """See `Destination`."""
@@ -103,7 +103,7 @@ class Namespace:
             "beside it, or name a namespace of another catalog."
         )
 
-    def _of(self, table: str) -> str:
+    def _full_name(self, table: str) -> str:
         return f"{self._name}.`{table}`"
 
     def _wanted(self, name: str) -> StructType:
@@ -112,10 +112,10 @@ class Namespace:
     def _table(self, name: str) -> DataFrame | None:
         try:
             # PySpark 4 logs errors of SQL, and none of this, which a table that is not there has.
-            self._spark.table(self._of(name)).columns  # noqa: B018
+            self._spark.table(self._full_name(name)).columns  # noqa: B018
             # Others write them, too, and a session may have an old state of them.
-            self._spark.sql(f"REFRESH TABLE {self._of(name)}")
-            frame = self._spark.table(self._of(name))
+            self._spark.sql(f"REFRESH TABLE {self._full_name(name)}")
+            frame = self._spark.table(self._full_name(name))
             there = frame.columns
         except Exception as error:
             if any(code in str(error) for code in ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")):
@@ -143,7 +143,7 @@ class Namespace:
         by = [] if name == "applications" else ["date"]
         if self._is_own and using == "parquet":
             by.insert(0, "batch")
-        sql = f"CREATE TABLE IF NOT EXISTS {self._of(name)} ({schemas.ddl(name)})"
+        sql = f"CREATE TABLE IF NOT EXISTS {self._full_name(name)} ({schemas.ddl(name)})"
         sql += f" USING {using}" if using else ""
         sql += f" PARTITIONED BY ({', '.join(by)})" if by else ""
         self._run(sql, f"{name} cannot be made", lambda: self._table(name) is not None)
@@ -163,17 +163,17 @@ class Namespace:
             f"{name} is of an older aqepilot and lacks {added}, which cannot be added to it; "
             "collect into another namespace from now on, and give both to --log"
         )
-        self._run(f"ALTER TABLE {self._of(name)} ADD COLUMNS ({added})", otherwise, is_done)
+        self._run(f"ALTER TABLE {self._full_name(name)} ADD COLUMNS ({added})", otherwise, is_done)
 
     def _locate(self, name: str) -> None:
         """Finds where the files of a table are, if it is one of Parquet."""
-        told = self._spark.sql(f"DESCRIBE TABLE EXTENDED {self._of(name)}").collect()
-        values = {row["col_name"]: row["data_type"] for row in told}
+        described = self._spark.sql(f"DESCRIBE TABLE EXTENDED {self._full_name(name)}").collect()
+        values = {row["col_name"]: row["data_type"] for row in described}
         provider = str(values.get("Provider")).lower()
         if provider not in FORMATS:
             raise self._unsuitable(name, f"is none of {', '.join(FORMATS)}")
         if provider == "parquet":
-            names = [row["col_name"] for row in told]
+            names = [row["col_name"] for row in described]
             at = names.index("# Partition Information") if "# Partition Information" in names else 0
             if names[at + 2 : at + 3] != ["batch"] or not at:
                 raise self._unsuitable(name, "is not partitioned by batch first")
@@ -184,11 +184,11 @@ class Namespace:
         parts = [f"PARTITION (batch = '{batch}')"]
         if name != "applications":
             written = self._spark.read.schema("log string").parquet(files.as_glob(path))
-            found = {match[1] for file in written.inputFiles() if (match := _DATE.search(file))}
-            dates = ("NULL" if date == _NO_DATE else f"'{date}'" for date in sorted(found))
+            days = {match[1] for file in written.inputFiles() if (match := _DATE.search(file))}
+            dates = ("NULL" if date == _NO_DATE else f"'{date}'" for date in sorted(days))
             parts = [f"PARTITION (batch = '{batch}', date = {date})" for date in dates]
         if parts:
-            sql = f"ALTER TABLE {self._of(name)} ADD IF NOT EXISTS {' '.join(parts)}"
+            sql = f"ALTER TABLE {self._full_name(name)} ADD IF NOT EXISTS {' '.join(parts)}"
             self._run(sql, f"{name} does not take the partitions that were written")
 
     def _run(self, sql: str, otherwise: str, is_done: Callable[[], bool] | None = None) -> None:

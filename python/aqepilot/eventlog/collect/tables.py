@@ -89,18 +89,18 @@ def collect(
     from aqepilot.eventlog.frames import applications, read_files
 
     destination = open_destination(spark, to, table_format)
-    given = [path] if isinstance(path, (str, Path)) else list(path)
-    for one in filter(destinations.is_catalog, given):
+    places = [path] if isinstance(path, (str, Path)) else list(path)
+    for one in filter(destinations.is_catalog, places):
         message = "these are collected tables, and no logs to collect."
         raise AqePilotError(Problem("LOG_NOT_FOUND", message, str(one)))
-    found: dict[str, list[LogFile]] = {}
-    _, listed_logs = parted(files.find(spark, given))
+    files_by_log: dict[str, list[LogFile]] = {}
+    _, listed_logs = parted(files.find(spark, places))
     for file in listed_logs:
-        found.setdefault(file.log, []).append(file)
-    sizes = {log: sum(file.bytes for file in own) for log, own in found.items()}
+        files_by_log.setdefault(file.log, []).append(file)
+    sizes = {log: sum(file.bytes for file in own) for log, own in files_by_log.items()}
     destination.prepare()
     known = _known(destination, again)
-    rest = {log: own for log, own in found.items() if (log, sizes[log]) not in known}
+    rest = {log: own for log, own in files_by_log.items() if (log, sizes[log]) not in known}
     abandoned_ms = (time.time() - abandoned_after_hours * 3600) * 1000
     running = {
         log
@@ -109,7 +109,7 @@ def collect(
         and max(file.modified_ms for file in own) > abandoned_ms
     }
     wanted = [file for log, own in rest.items() if log not in running for file in own]
-    read, there = len(rest) - len(running), len(found) - len(rest)
+    read, there = len(rest) - len(running), len(files_by_log) - len(rest)
     if not wanted:
         return Collected(0, there, len(running), 0, 0)
     batch = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}"
@@ -141,10 +141,10 @@ def collect(
 
 def parted(listed: Iterable[LogFile]) -> tuple[list[str], list[LogFile]]:
     """Returns the folders of tables that these are files of, and the files of logs beside them."""
-    found = list(listed)
-    folders = sorted({part[1] for file in found if (part := _FILE.fullmatch(file.path))})
+    files_listed = list(listed)
+    folders = sorted({part[1] for file in files_listed if (part := _FILE.fullmatch(file.path))})
     beneath = tuple(f"{folder}/" for folder in folders)
-    return folders, [file for file in found if not file.path.startswith(beneath)]
+    return folders, [file for file in files_listed if not file.path.startswith(beneath)]
 
 
 def together(read: Sequence[Frames]) -> Frames:
@@ -167,10 +167,10 @@ def together(read: Sequence[Frames]) -> Frames:
     seen = functions.broadcast(counted.select("log", "_source"))
 
     def frame(name: str) -> DataFrame:
-        found = union(name).join(seen, ["log", "_source"], "left_semi").drop("_source")
+        rows = union(name).join(seen, ["log", "_source"], "left_semi").drop("_source")
         # Logs have no date: a condition on it would leave all of them out.
         tables_only = all("date" in getattr(log, name).columns for log in read)
-        return found if tables_only else found.drop("date")
+        return rows if tables_only else rows.drop("date")
 
     frames = {name: partial(frame, name) for name in _TIME_OF}
     return Frames(applications=counted.drop("_source"), **frames)
@@ -181,11 +181,11 @@ def _newest(applications: DataFrame, order: str) -> DataFrame:
     from pyspark.sql import functions
 
     latest = ", ".join(f"{column} DESC" for column in order.split(", "))
-    found = applications
+    newest = applications
     for key in ("log", "coalesce(app_id, log), app_attempt_id, started"):
         rank = functions.expr(f"row_number() OVER (PARTITION BY {key} ORDER BY {latest})")
-        found = found.withColumn("_rank", rank).where("_rank = 1").drop("_rank")
-    return found
+        newest = newest.withColumn("_rank", rank).where("_rank = 1").drop("_rank")
+    return newest
 
 
 def read(spark: SparkSession, to: str) -> Frames:

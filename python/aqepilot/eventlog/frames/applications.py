@@ -50,8 +50,8 @@ def heads(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
     """`log`, `app_id`, `app_attempt_id` and `executors`, from the few lines that have them."""
     names = (_STARTED, *_EXECUTOR, _PROFILE)
     counted = _counted(spark, files, [f'{events.BEGIN}{name}"' for name in names])
-    found = counted.withColumn("log", log_column(events.expr("file")))
-    return _of_logs(found).select("log", "app_id", "app_attempt_id", "executors")
+    named = counted.withColumn("log", log_column(events.expr("file")))
+    return _of_logs(named).select("log", "app_id", "app_attempt_id", "executors")
 
 
 def _counted(
@@ -167,10 +167,10 @@ def _with_problems(counted: DataFrame, files: Sequence[LogFile]) -> DataFrame:
             'not be read by the user that runs Spark here, or it is damaged or gone.')
           WHEN NOT was_packed AND read + {_MARK_BYTES} < listed THEN concat({name}, ': only ', read,
             ' of ', listed, ' bytes could be read.') END"""
-    found = counted.unionByName(listed, allowMissingColumns=True).withColumns(
+    rows = counted.unionByName(listed, allowMissingColumns=True).withColumns(
         {column: functions.expr(f"{text} {over}") for column, text in per_file.items()}
     )
-    return found.withColumns(
+    return rows.withColumns(
         {
             "log": log_column(functions.col("file")),
             "problem": functions.expr(problem),

@@ -97,7 +97,7 @@ def queries(spark: SparkSession, files: Sequence[LogFile], heads: DataFrame) -> 
     nothing: dict[str, bool | float | int | str] = dict.fromkeys(
         (*stages.ADDED, "stages", "retried_stages"), 0
     )
-    found = {
+    derived = {
         "root_execution_id": "coalesce(root_execution_id, execution_id)",
         "started": events.time("start_ms"),
         "ended": events.time("end_ms"),
@@ -108,7 +108,7 @@ def queries(spark: SparkSession, files: Sequence[LogFile], heads: DataFrame) -> 
         "peak_execution_memory_bytes": "coalesce(peak_execution_memory_bytes, 0)",
     }
     filled = joined.na.fill(nothing).withColumns(
-        {name: functions.expr(text) for name, text in found.items()}
+        {name: functions.expr(text) for name, text in derived.items()}
     )
     return events.shaped(filled, columns.QUERIES)
 

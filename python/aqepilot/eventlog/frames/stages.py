@@ -86,7 +86,7 @@ def figures(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
     is_tiny = f"{succeeded} AND m.`Executor Run Time` < {TINY_MS}"
     spilled = "greatest(m.`Memory Bytes Spilled`, m.`Disk Bytes Spilled`) > 0"
     done = f"max({events.when('StageCompleted', '{}')})"
-    found = events.aggregated(
+    attempts = events.aggregated(
         read.groupBy(
             "log",
             events.expr("coalesce(s.`Stage ID`, `Stage ID`)").alias("stage_id"),
@@ -129,7 +129,7 @@ def figures(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
             "last_finish": f"max(CASE WHEN {succeeded} THEN t.`Finish Time` END)",
         },
     )
-    return found.withColumns(
+    return attempts.withColumns(
         {
             "task_slot_ms": events.expr(
                 "transform(times, t -> cast(least(t.finish - t.launch, 2147483647L) AS int))"
