@@ -125,8 +125,8 @@ def main() -> None:
     if "fleet" in options.part:
         from bench import fleet
 
-        of = (options.jobs, options.days, options.scale, options.queries)
-        figures["fleet"] = fleet.measure(*of)
+        size = (options.jobs, options.days, options.scale, options.queries)
+        figures["fleet"] = fleet.measure(*size)
     if "slots" in options.part:
         from bench import slots
 
@@ -145,8 +145,8 @@ def _write(options: argparse.Namespace, where: dict[str, Any], figures: dict[str
     options.out.mkdir(parents=True, exist_ok=True)
     name = f"bench-spark-{where['spark']}"
     measured = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    found = {"measured": measured, "machine": where, "figures": figures}
-    (options.out / f"{name}.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+    content = {"measured": measured, "machine": where, "figures": figures}
+    (options.out / f"{name}.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
     (options.out / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     return text
 
@@ -165,8 +165,8 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             "Round trip to a Python function, in queries that run, and the whole ask (ms)",
             ("partitions, asked when, driver's Python", "median", "p99", "whole ask", "asks"),
             [
-                (name, *(f"{of[ms]:.2f}" for ms in PYTHON_MS), str(of["answers"]))
-                for name, of in figures["python"].items()
+                (name, *(f"{part[ms]:.2f}" for ms in PYTHON_MS), str(part["answers"]))
+                for name, part in figures["python"].items()
             ],
         )
     if "log" in figures:
@@ -185,19 +185,22 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
         lines += _table(
             "Stages that wait, laid out on more slots from a log of two (ms)",
             ("step", "slots", "on two", "estimated", "real", "estimate to real"),
-            [(of.step, *map(str, of[1:]), f"{100 * of.off:+.1f} %") for of in figures["slots"]],
+            [
+                (part.step, *map(str, part[1:]), f"{100 * part.off:+.1f} %")
+                for part in figures["slots"]
+            ],
         )
-    for table in experiment_tables.of(figures):
+    for table in experiment_tables.tables(figures):
         lines += _table(*table)
     pairs = []
     if "planning_ms" in figures:
-        pairs += [(f"planning of {of}", "ms", ms) for of, ms in figures["planning_ms"].items()]
+        pairs += [(f"planning of {part}", "ms", ms) for part, ms in figures["planning_ms"].items()]
     if "tpch_s" in figures:
-        of = figures["tpch_s"].items()
+        part = figures["tpch_s"].items()
         title = f"Installed without a policy: TPC-H SF{scale:g}, 22 queries"
-        walls = {v: [sum(r["wall"].values()) for r in rs] for v, rs in of}
+        walls = {v: [sum(r["wall"].values()) for r in rs] for v, rs in part}
         pairs.append((f"{title}, wall time", "s", walls))
-        pairs.append((f"{title}, cpu time", "s", {v: [r["cpu"] for r in rs] for v, rs in of}))
+        pairs.append((f"{title}, cpu time", "s", {v: [r["cpu"] for r in rs] for v, rs in part}))
     for title, unit, by_variant in pairs:
         plain = by_variant["plain"]
         rows = []
@@ -212,18 +215,18 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
         lines += _table(f"Cost by size, {rounds} rounds", sizes.HEAD, took)
         asked = [row for case in figures["sizes"].items() for row in sizes.asked(*case)]
         lines += _table("What was asked there", sizes.ASKED, asked)
-    for name, found in figures.get("recipes", {}).items():
+    for name, times in figures.get("recipes", {}).items():
         title = f"{name}, scale factor {scale:g}, {rounds} rounds"
         for what, (head, *rows) in (
-            (title, recipes.table(found["seconds"])),
-            (f"{title}, by query", recipes.by_query(found)),
+            (title, recipes.table(times["seconds"])),
+            (f"{title}, by query", recipes.by_query(times)),
         ):
             lines += _table(what, head, rows)
-    for name, found in figures.get("shapes", {}).items():
+    for name, times in figures.get("shapes", {}).items():
         title = f"{name}, {SHAPES[name].master}, {rounds} rounds"
-        lines += _table(title, running.HEAD, running.table(found))
+        lines += _table(title, running.HEAD, running.table(times))
     if "suggestions" in figures:
-        for table in suggestion_tables.of(figures["suggestions"], rounds):
+        for table in suggestion_tables.tables(figures["suggestions"], rounds):
             lines += _table(*table)
     if "reported" in figures:
         title = f"What is suggested about reported jobs, and {texts.plural(rounds, 'round')} of it"
@@ -236,8 +239,14 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
     return "\n".join(lines)
 
 
-def _row(name: str, of: Spread) -> tuple[str, ...]:
-    return (name, f"{of.median:.1f}", f"{of.p10:.1f}", f"{of.p90:.1f}", str(of.count))
+def _row(name: str, spread: Spread) -> tuple[str, ...]:
+    return (
+        name,
+        f"{spread.median:.1f}",
+        f"{spread.p10:.1f}",
+        f"{spread.p90:.1f}",
+        str(spread.count),
+    )
 
 
 def _percent(ratio: Spread) -> tuple[str, str, str]:
@@ -339,7 +348,7 @@ def _options() -> argparse.Namespace:
         measured = [name for name in CASES if name in (options.only or CASES)]
         known = dict.fromkeys(query for name in measured for query in CASES[name].queries())
         shapes = [shape for name, shape in SHAPES.items() if name in (options.only or SHAPES)]
-        known |= dict.fromkeys(q for of in shapes for q in (*of.queries, *of.counters))
+        known |= dict.fromkeys(q for one in shapes for q in (*one.queries, *one.counters))
         if {"fleet", "repeats", "suggestions", "overhead"} & set(options.part):
             known |= dict.fromkeys(str(number) for number in tpcds.queries())
         unknown = set(options.queries) - set(known)

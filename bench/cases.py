@@ -50,14 +50,14 @@ class Case(NamedTuple):
     """One measurement.
 
     Attributes:
-        of: The recipes, together one variant.
+        recipes: The recipes, together one variant.
         tables: The folder with the tables at a scale factor.
         queries: By name.
         conf: Settings of all variants.
         beside: Settings of further variants.
     """
 
-    of: Sequence[str]
+    recipes: Sequence[str]
     tables: Callable[[float], Path]
     queries: Callable[[], Mapping[str, str]]
     conf: Mapping[str, str] = {}

@@ -28,7 +28,7 @@ DAYS = {
 }
 
 
-def of(figures: Mapping[str, Any]) -> Iterator[Table]:
+def tables(figures: Mapping[str, Any]) -> Iterator[Table]:
     """Returns a table for each part of the figures that is there."""
     for part, table in (
         ("experiments", _of_rounds),
@@ -49,12 +49,12 @@ def _of_rounds(rows: list[dict[str, Any]]) -> Table:
         head,
         [
             (
-                of["noise"],
-                f"{of['sd']:.2f}",
-                *(_percent(of[share]) for share in SHARES.values()),
-                f"{of['median_rounds']:.0f}" if of["median_rounds"] else "above 200",
+                row["noise"],
+                f"{row['sd']:.2f}",
+                *(_percent(row[share]) for share in SHARES.values()),
+                f"{row['median_rounds']:.0f}" if row["median_rounds"] else "above 200",
             )
-            for of in rows
+            for row in rows
         ],
     )
 
@@ -66,12 +66,12 @@ def _of_jobs(rows: list[dict[str, Any]]) -> Table:
         ("noise", "treatment", *OF_JOBS_SHARES, "median runs until then"),
         [
             (
-                of["noise"],
-                f"{100 * of['share']:.0f} %",
-                *(_percent(of[share]) for share in OF_JOBS_SHARES.values()),
-                f"{of['median_runs']:.0f}" if of["median_runs"] else "above 460",
+                row["noise"],
+                f"{100 * row['share']:.0f} %",
+                *(_percent(row[share]) for share in OF_JOBS_SHARES.values()),
+                f"{row['median_runs']:.0f}" if row["median_runs"] else "above 460",
             )
-            for of in rows
+            for row in rows
         ],
     )
 
@@ -83,11 +83,11 @@ def _days(rows: list[dict[str, Any]]) -> Table:
         ("noise", "treatment", *DAYS),
         [
             (
-                of["noise"],
-                f"{100 * of['share']:.0f} %",
-                *(str(of[what] or "above 400") for what in DAYS.values()),
+                row["noise"],
+                f"{100 * row['share']:.0f} %",
+                *(str(row[what] or "above 400") for what in DAYS.values()),
             )
-            for of in rows
+            for row in rows
         ],
     )
 
@@ -98,43 +98,43 @@ def _verdicts(rows: list[dict[str, Any]]) -> Table:
         ("treatment", "ever wrong", "ever a job named", "experiments", "looks"),
         [
             (
-                f"{100 * of['share']:.0f} %",
-                _percent(of["wrong"]),
-                _percent(of["harmed"]),
-                f"{of['experiments']:,}",
-                str(of["looks"]),
+                f"{100 * row['share']:.0f} %",
+                _percent(row["wrong"]),
+                _percent(row["harmed"]),
+                f"{row['experiments']:,}",
+                str(row["looks"]),
             )
-            for of in rows
+            for row in rows
         ],
     )
 
 
-def _million(found: dict[str, dict[str, Any]]) -> Table:
+def _million(steps_by_unit: dict[str, dict[str, Any]]) -> Table:
     return (
         "Analysis of the outcomes of queries, seconds",
         ("what", "step", "wall", "processors: Python", "processors: JVM"),
         [
             (what, step, *(f"{seconds:.1f}" for seconds in took))
-            for what, steps in found.items()
+            for what, steps in steps_by_unit.items()
             for step, took in steps.items()
         ],
     )
 
 
-def _fleet(found: dict[str, Any]) -> Table:
+def _fleet(figures: dict[str, Any]) -> Table:
     return (
-        f"{found['jobs']} recurring jobs over {found['days']} simulated days",
+        f"{figures['jobs']} recurring jobs over {figures['days']} simulated days",
         ("day", "runs", "verdict", "effect", "harmed", "rolled back"),
         [
             (
-                str(of["day"]),
-                f"{of['runs']}",
-                of["verdict"],
-                of["effect"],
-                ", ".join(of["harmed"]),
-                ", ".join(of["rolled_back"]),
+                str(day["day"]),
+                f"{day['runs']}",
+                day["verdict"],
+                day["effect"],
+                ", ".join(day["harmed"]),
+                ", ".join(day["rolled_back"]),
             )
-            for of in found["by_day"]
+            for day in figures["by_day"]
         ],
     )
 

@@ -21,12 +21,12 @@ EFFECT = math.log(0.95)
 SD = 0.1
 
 
-def _pairs(of: Callable[[np.random.Generator, tuple[int, int]], Floats]) -> Noise:
+def _pairs(noise: Callable[[np.random.Generator, tuple[int, int]], Floats]) -> Noise:
     """Differences of two arms with the same noise."""
 
     def drawn(generator: np.random.Generator, experiments: int, rounds: int) -> Floats:
         size = (experiments, rounds)
-        return of(generator, size) - of(generator, size)
+        return noise(generator, size) - noise(generator, size)
 
     return drawn
 
@@ -45,11 +45,11 @@ def _in_order(between: Callable[[np.random.Generator, int, int], Floats]) -> Noi
 
 
 def _autocorrelated(generator: np.random.Generator, experiments: int, runs: int) -> Floats:
-    found = np.zeros((experiments, runs))
+    series = np.zeros((experiments, runs))
     for run in range(1, runs):
         shock = generator.normal(0, SD, experiments)
-        found[:, run] = 0.9 * found[:, run - 1] + shock
-    return found
+        series[:, run] = 0.9 * series[:, run - 1] + shock
+    return series
 
 
 def _drifting(generator: np.random.Generator, experiments: int, runs: int) -> Floats:

@@ -28,6 +28,6 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(statistics.median(values), deciles[0], deciles[-1], len(values))
 
 
-def ratios(of: Sequence[float], to: Sequence[float]) -> list[float]:
+def ratios(numerators: Sequence[float], to: Sequence[float]) -> list[float]:
     """Returns the ratio of each pair, one for each round."""
-    return [a / b for a, b in zip(of, to, strict=True)]
+    return [a / b for a, b in zip(numerators, to, strict=True)]

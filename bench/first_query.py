@@ -116,13 +116,13 @@ def _ran(
     return took, json.loads(ran.stdout.splitlines()[-1])
 
 
-def tables(found: Mapping[str, Any]) -> list[Table]:
+def tables(figures: Mapping[str, Any]) -> list[Table]:
     """Returns a table of each job's times and one of its asks', from `measure`."""
-    return [table for name in found for table in _tables(name, found[name])]
+    return [table for name in figures for table in _tables(name, figures[name])]
 
 
-def _tables(name: str, found: Mapping[str, Any]) -> list[Table]:
-    seconds = found["seconds"]
+def _tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
+    seconds = figures["seconds"]
     plain = spread(seconds[PLAIN])
     rows = []
     for way, values in seconds.items():
@@ -132,7 +132,7 @@ def _tables(name: str, found: Mapping[str, Any]) -> list[Table]:
         rows.append((way, f"{all_runs.median:.2f}", *to_plain, str(all_runs.count)))
     return [
         (f"A job of one query, {name}: its whole spark-submit", HEAD, rows),
-        (f"{name}: how long its asks took", ASKED, _of_asks(found["asked"])),
+        (f"{name}: how long its asks took", ASKED, _of_asks(figures["asked"])),
     ]
 
 
@@ -140,8 +140,8 @@ def _of_asks(runs: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, ...
     rows = []
     for point in dict.fromkeys(point for run in runs for point, _ in run):
         asks = [[us / 1e3 for asked, us in run if asked == point] for run in runs]
-        first = spread([of[0] for of in asks if of])
-        later = [ms for of in asks for ms in of[1:]]
+        first = spread([times[0] for times in asks if times])
+        later = [ms for times in asks for ms in times[1:]]
         of_later = f"{spread(later).median:.1f}" if later else ""
         rows.append((point, *(f"{ms:.1f}" for ms in first[:3]), of_later))
     return rows

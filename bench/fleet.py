@@ -90,8 +90,8 @@ def measure(jobs: int, days: int, scale: float, only: Sequence[str] = ()) -> dic
             if day < PAST_DAYS:
                 console.print(f"day {day - PAST_DAYS}: {took:.0f} s")
                 continue
-            said = _analysed(folder / "logs", rules)
-            by_day.append(_row(day - PAST_DAYS + 1, said))
+            analysed = _analysed(folder / "logs", rules)
+            by_day.append(_row(day - PAST_DAYS + 1, analysed))
             console.print(f"day {by_day[-1]['day']}: {took:.0f} s, {by_day[-1]}")
         first = next((row["day"] for row in by_day if row["rolled_back"]), days)
         return {
@@ -100,7 +100,7 @@ def measure(jobs: int, days: int, scale: float, only: Sequence[str] = ()) -> dic
             "scale": scale,
             "bad": bad,
             "by_day": by_day,
-            "says": said["says"],
+            "says": analysed["says"],
             "rules": [rule.selectors for rule in control.read(str(rules)).rules],
             "applied": _applied(folder / "logs", today - timedelta(days=days - first)),
         }
@@ -114,7 +114,7 @@ def _run(
     scale: float,
 ) -> None:
     """Runs the applications of a day, and moves their logs to it."""
-    events, told = folder / "events", folder / "day.json"
+    events, day_file = folder / "events", folder / "day.json"
     events.mkdir(exist_ok=True)
     run = f"scheduled__{date:%Y-%m-%d}"
     applications = [
@@ -126,13 +126,13 @@ def _run(
         for job, queries in dealt.items()
     ]
     day = {"seed": date.toordinal(), "applications": applications}
-    told.write_text(json.dumps(day), encoding="utf-8")
+    day_file.write_text(json.dumps(day), encoding="utf-8")
     begun = int(time.time() * 1000)
     done = submitting.submit(
         folder / "job",
         JOB.read_text("utf-8"),
         conf=BASE | {"spark.eventLog.dir": events.as_uri()},
-        job_words=[str(tpcds.files(scale)), str(told)],
+        job_words=[str(tpcds.files(scale)), str(day_file)],
         memory="3g",
         quick=False,
         timeout_s=6 * 3600,
@@ -142,9 +142,9 @@ def _run(
     ended = int(time.time() * 1000)
     by = int(date.timestamp() * 1000) - begun
 
-    def moved(found: re.Match[str]) -> str:
-        millis = int(found[0])
-        return str(millis + by) if begun - _HOUR < millis < ended + _HOUR else found[0]
+    def moved(match: re.Match[str]) -> str:
+        millis = int(match[0])
+        return str(millis + by) if begun - _HOUR < millis < ended + _HOUR else match[0]
 
     for log in events.iterdir():
         # Spark writes a checksum of the file beside it.
@@ -160,21 +160,21 @@ def _analysed(logs: Path, rules: Path) -> dict[str, Any]:
     run = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
     if not run.stdout.startswith("{"):
         raise SystemExit(f"the analysis failed:\n{run.stderr[-3000:]}")
-    found: dict[str, Any] = json.loads(run.stdout)
-    return found
+    analysed: dict[str, Any] = json.loads(run.stdout)
+    return analysed
 
 
-def _row(day: int, said: dict[str, Any]) -> dict[str, Any]:
-    effect = said["exposed"][said["metric"]]
+def _row(day: int, analysed: dict[str, Any]) -> dict[str, Any]:
+    effect = analysed["exposed"][analysed["metric"]]
     ends = (effect["mean"], effect["lower"], effect["upper"])
-    mean, lower, upper = ("?" if of is None else percent(of) for of in ends)
+    mean, lower, upper = ("?" if end is None else percent(end) for end in ends)
     return {
         "day": day,
-        "runs": sum(said["runs"].values()),
-        "verdict": said["verdict"],
+        "runs": sum(analysed["runs"].values()),
+        "verdict": analysed["verdict"],
         "effect": f"{mean} ({lower} to {upper})",
-        "harmed": list(said["harmed"]),
-        "rolled_back": [of.get("job", "all") for of in said["rolled_back"]],
+        "harmed": list(analysed["harmed"]),
+        "rolled_back": [end.get("job", "all") for end in analysed["rolled_back"]],
     }
 
 
@@ -191,7 +191,7 @@ def _applied(logs: Path, rolled_back: datetime) -> dict[str, dict[str, int]]:
             .count()
             .collect()
         )
-    found: dict[str, dict[str, int]] = {}
+    applied: dict[str, dict[str, int]] = {}
     for row in sorted(rows):
-        found.setdefault(row["app_name"], {"before": 0, "after": 0})[row["at"]] = row["count"]
-    return found
+        applied.setdefault(row["app_name"], {"before": 0, "after": 0})[row["at"]] = row["count"]
+    return applied

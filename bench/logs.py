@@ -34,8 +34,8 @@ def measure(megabytes: int, decisions: int) -> dict[str, Any]:
         (log,) = (f for f in (folder / "events").iterdir() if not f.name.startswith("."))
         words = [str(log), str(megabytes), str(decisions)]
         printed = _ran(folder / "bench", JOB.read_text("utf-8"), {}, words)
-    found: dict[str, Any] = json.loads(printed.splitlines()[-1])
-    return found
+    figures: dict[str, Any] = json.loads(printed.splitlines()[-1])
+    return figures
 
 
 def _ran(folder: Path, script: str, conf: dict[str, str], words: list[str]) -> str:

@@ -39,7 +39,7 @@ def _java_home() -> bool:
 def _cpu() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            found = re.search(r"model name\s*:\s*(.+)", lines.read())
+            match = re.search(r"model name\s*:\s*(.+)", lines.read())
     except OSError:
-        found = None
-    return found[1] if found else platform.processor() or platform.machine()
+        match = None
+    return match[1] if match else platform.processor() or platform.machine()

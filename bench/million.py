@@ -75,41 +75,41 @@ def made(outcomes: int = OUTCOMES, seed: int = 1) -> Runs:
 def seconds(outcomes: int = OUTCOMES) -> dict[str, dict[str, Took]]:
     """Returns what each step takes, by what is analysed."""
     runs = made(outcomes)
-    found: dict[str, dict[str, Took]] = {"arrays, and as many from before": {}}
-    with _timed(found["arrays, and as many from before"], "analyse"):
+    steps_by_case: dict[str, dict[str, Took]] = {"arrays, and as many from before": {}}
+    with _timed(steps_by_case["arrays, and as many from before"], "analyse"):
         analyse(runs, "task_ms")
     for kind in KINDS:
         with tempfile.TemporaryDirectory() as folder:
             with local_session("local[2]", "bench", {"spark.driver.memory": "3g"}) as spark:
                 collected(spark, folder, outcomes, kind)
-            found[f"tables, {kind}"] = steps(folder)
-            with _timed(found[f"tables, {kind}"], "the command, Spark's start included"):
+            steps_by_case[f"tables, {kind}"] = steps(folder)
+            with _timed(steps_by_case[f"tables, {kind}"], "the command, Spark's start included"):
                 _analysed(folder)
-    return found
+    return steps_by_case
 
 
 def steps(folder: str) -> dict[str, Took]:
     """Returns what each step takes that `aqepilot experiment analyse` does with these tables."""
-    found: dict[str, Took] = {}
+    steps_taken: dict[str, Took] = {}
     few = {"spark.sql.shuffle.partitions": "16"}
     with (
         local_session("local[2]", "bench", few) as spark,
         history.cached(read_log(spark, folder)) as log,
     ):
         pid = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-        with _timed(found, "units", pid):
-            of, runs = history.runs_in(log)
+        with _timed(steps_taken, "units", pid):
+            experiment, runs = history.runs_in(log)
         queries = None
-        if of.unit_kind == "job_run":
-            with _timed(found, "queries of units", pid):
-                queries = history.queries_in(log, of)
-    with _timed(found, "analyse"):
-        said = analyse(runs, of.metric)
+        if experiment.unit_kind == "job_run":
+            with _timed(steps_taken, "queries of units", pid):
+                queries = history.queries_in(log, experiment)
+    with _timed(steps_taken, "analyse"):
+        analysis = analyse(runs, experiment.metric)
     if queries:
-        with _timed(found, "harmed queries"):
-            harmed_queries(queries, of.metric)
-    verdicts.sentences(of, said)
-    return found
+        with _timed(steps_taken, "harmed queries"):
+            harmed_queries(queries, experiment.metric)
+    verdicts.sentences(experiment, analysis)
+    return steps_taken
 
 
 def _analysed(folder: str) -> None:
@@ -122,7 +122,7 @@ def _analysed(folder: str) -> None:
 
 
 @contextmanager
-def _timed(found: dict[str, Took], step: str, jvm: int | None = None) -> Iterator[None]:
+def _timed(steps_taken: dict[str, Took], step: str, jvm: int | None = None) -> Iterator[None]:
     def now() -> tuple[float, float, float]:
         of_children = os.times()
         python = time.process_time() + of_children.children_user + of_children.children_system
@@ -130,7 +130,7 @@ def _timed(found: dict[str, Took], step: str, jvm: int | None = None) -> Iterato
 
     begun = now()
     yield
-    found[step] = Took(*(end - start for start, end in zip(begun, now(), strict=True)))
+    steps_taken[step] = Took(*(end - start for start, end in zip(begun, now(), strict=True)))
 
 
 def _processor_seconds(pid: int) -> float:
@@ -191,7 +191,7 @@ def tables(
     runs_on = f"NOT ({killed} AND id % {each} = {last})"
     of_experiment = {"experiment": f"CASE WHEN {is_in} THEN 'e' END"}
     of_experiment["unit"] = f"CASE WHEN {is_in} THEN concat_ws('|', {', '.join(names)}) END"
-    given = {
+    common = {
         **{"log": run, "app_id": run, "app_name": job, "job": job, "run": run},
         **of_experiment,
         "fingerprint": fingerprint,
@@ -221,20 +221,20 @@ def tables(
     events = numbers.where(is_in)
     if kind == "job_run":
         events = events.where(f"id % {each} = 0")
-    told = "explode(array('assigned', 'exposed')) AS what"
+    moments = "explode(array('assigned', 'exposed')) AS what"
     rows = {
         "applications": numbers.where(f"id % {each} = 0"),
         "queries": numbers,
-        "experiments": events.selectExpr("id", told),
+        "experiments": events.selectExpr("id", moments),
     }
     more = {"applications": of_application, "queries": of_query, "experiments": {}}
     kept = {"applications": (columns.LogColumn("bytes", "bigint", ""),)}
 
     def listed(name: str) -> list[str]:
-        of = given | more[name]
+        values = common | more[name]
         return [
-            f"cast({of.get(column.name, 'null')} AS {column.type}) AS {column.name}"
+            f"cast({values.get(column.name, 'null')} AS {column.type}) AS {column.name}"
             for column in (*columns.FRAMES[name], *kept.get(name, ()))
         ]
 
-    return {name: of.selectExpr(*listed(name)) for name, of in rows.items()}
+    return {name: frame.selectExpr(*listed(name)) for name, frame in rows.items()}

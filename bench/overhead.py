@@ -73,7 +73,7 @@ def seconds(
         only: Numbers of the queries; none for all.
     """
     queries = _queries(only)
-    found: dict[str, dict[str, list[list[float]]]] = {
+    times: dict[str, dict[str, list[list[float]]]] = {
         way: {query: [] for query in queries} for way in WAYS
     }
     with tempfile.TemporaryDirectory(prefix="aqepilot-bench-") as name:
@@ -98,8 +98,8 @@ def seconds(
                 console.print(f"overhead, {what}")
                 began = what
             if number >= 0:
-                found[way][query].append(took)
-    return found
+                times[way][query].append(took)
+    return times
 
 
 def sizes(scale: float, only: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -113,11 +113,13 @@ def sizes(scale: float, only: Sequence[str] = ()) -> list[dict[str, Any]]:
         only: Numbers of the queries; none for `SIZED`.
     """
     queries = _queries(only or SIZED)
-    found = []
+    sizes_by_name = []
     for partitions, facts in itertools.product(PARTITIONS, FACTS):
         console.print(f"sizes of logs: {partitions} partitions, {facts}")
         with tempfile.TemporaryDirectory(prefix="aqepilot-bench-") as name:
-            own, both, without = (Path(name, of) for of in ("log", "with", "without"))
+            own, both, without = (
+                Path(name, name_of_log) for name_of_log in ("log", "with", "without")
+            )
             for folder in (own, both, without):
                 folder.mkdir()
             work = {
@@ -136,11 +138,13 @@ def sizes(scale: float, only: Sequence[str] = ()) -> list[dict[str, Any]]:
             }
             for line in _ran(Path(name), "log_sizes.py", work, conf):
                 console.print(line.rstrip())
-            of: dict[str, Any] = {"partitions": partitions, "facts": facts}
-            of |= lines(_log(own))
-            of["zstd"], of["zstd_without"] = (_log(of).stat().st_size for of in (both, without))
-            found.append(of)
-    return found
+            name_of_log: dict[str, Any] = {"partitions": partitions, "facts": facts}
+            name_of_log |= lines(_log(own))
+            name_of_log["zstd"], name_of_log["zstd_without"] = (
+                _log(name_of_log).stat().st_size for name_of_log in (both, without)
+            )
+            sizes_by_name.append(name_of_log)
+    return sizes_by_name
 
 
 def _queries(only: Sequence[str]) -> dict[str, str]:
@@ -149,8 +153,8 @@ def _queries(only: Sequence[str]) -> dict[str, str]:
 
 
 def _ran(folder: Path, job: str, work: Mapping[str, Any], conf: Mapping[str, str]) -> Iterator[str]:
-    told = folder / "work.json"
-    told.write_text(json.dumps(work), encoding="utf-8")
+    work_file = folder / "work.json"
+    work_file.write_text(json.dumps(work), encoding="utf-8")
     logged = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": (folder / "log").as_uri(),
@@ -160,7 +164,7 @@ def _ran(folder: Path, job: str, work: Mapping[str, Any], conf: Mapping[str, str
         (JOBS / job).read_text("utf-8"),
         timeout_s=24 * 3600,
         conf={**conf, **policies(), **logged},
-        job_words=[str(told)],
+        job_words=[str(work_file)],
         memory="8g",
         quick=False,
         env=turns.environment(),
@@ -174,39 +178,39 @@ def _log(folder: Path) -> Path:
 
 def lines(log: Path) -> dict[str, int]:
     """Returns the bytes of aqepilot's lines and of the others, and how many aqepilot's are."""
-    found = {"others": 0, "ours": 0, "events": 0}
+    bytes_by_owner = {"others": 0, "ours": 0, "events": 0}
     with log.open("rb") as written:
         for line in written:
             is_ours = line.startswith(OURS)
-            found["ours" if is_ours else "others"] += len(line)
-            found["events"] += is_ours
-    return found
+            bytes_by_owner["ours" if is_ours else "others"] += len(line)
+            bytes_by_owner["events"] += is_ours
+    return bytes_by_owner
 
 
-def tables(found: Mapping[str, Any], scale: float) -> list[Table]:
+def tables(figures: Mapping[str, Any], scale: float) -> list[Table]:
     """Returns a table of times and one of sizes, from `seconds` and `sizes`."""
     made: list[Table] = []
-    if "seconds" in found:
-        ran = found["seconds"]
+    if "seconds" in figures:
+        ran = figures["seconds"]
         title = f"Decisions in the event log: TPC-DS SF{scale:g}, {len(ran[NONE])} queries"
         rows = [row for at in range(len(MEASURED)) for row in _of_time(ran, at)]
         made.append((title, TIME_HEAD, rows))
-    if "sizes" in found:
+    if "sizes" in figures:
         title = f"Size of the event log: queries of TPC-DS SF{scale:g}"
-        made.append((title, SIZE_HEAD, [_of_size(of) for of in found["sizes"]]))
+        made.append((title, SIZE_HEAD, [_of_size(size) for size in figures["sizes"]]))
     return made
 
 
 def _of_time(ran: Mapping[str, Mapping[str, Any]], at: int) -> list[tuple[str, ...]]:
-    medians = {way: _sum(of, at, statistics.median) for way, of in ran.items()}
-    rounds = {way: _by_round(of, at) for way, of in ran.items()}
+    medians = {way: _sum(times, at, statistics.median) for way, times in ran.items()}
+    rounds = {way: _by_round(times, at) for way, times in ran.items()}
     without = (medians[NONE] + medians[AGAIN]) / 2
     none = [statistics.fmean(pair) for pair in zip(rounds[NONE], rounds[AGAIN], strict=True)]
     rows = []
     for way in ran:
-        of = spread(ratios(rounds[way], none))
-        told = map(_percent, (medians[way] / without, *of[:3]))
-        rows.append((MEASURED[at], way, f"{medians[way]:.2f}", *told, str(of.count)))
+        times = spread(ratios(rounds[way], none))
+        cells = map(_percent, (medians[way] / without, *times[:3]))
+        rows.append((MEASURED[at], way, f"{medians[way]:.2f}", *cells, str(times.count)))
     return rows
 
 
@@ -226,13 +230,13 @@ def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.2f} %"
 
 
-def _of_size(of: Mapping[str, Any]) -> tuple[str, ...]:
-    added = of["zstd"] - of["zstd_without"]
+def _of_size(size: Mapping[str, Any]) -> tuple[str, ...]:
+    added = size["zstd"] - size["zstd_without"]
     return (
-        f"{of['partitions']:,}, {of['facts']}",
-        *_added(of["others"], of["ours"]),
-        *_added(of["zstd_without"], added),
-        str(of["events"]),
+        f"{size['partitions']:,}, {size['facts']}",
+        *_added(size["others"], size["ours"]),
+        *_added(size["zstd_without"], added),
+        str(size["events"]),
     )
 
 

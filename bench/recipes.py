@@ -54,11 +54,11 @@ def variants(case: Case, without: Sequence[str] = ()) -> dict[str, dict[str, str
         without: The variants that are left out; plain Spark stays.
     """
     texts = dict[str, str]()
-    for name in case.of:
+    for name in case.recipes:
         texts |= recipes.get(name, pyspark.__version__).texts()
     policy = {f"spark.aqepilot.policy.bench.{point}": text for point, text in texts.items()}
     beside = {name: dict(conf) for name, conf in case.beside.items()}
-    own = "Spark's recipes" if len(case.of) > 1 else case.of[0]
+    own = "Spark's recipes" if len(case.recipes) > 1 else case.recipes[0]
     every = {**beside, own: {"spark.aqepilot.policies": "bench"} | policy, AGAIN: {}}
     return {PLAIN: {}} | {name: conf for name, conf in every.items() if name not in without}
 
@@ -88,7 +88,7 @@ def measure(
         variants(case, without),
         rounds,
     )
-    found: dict[str, dict[str, dict[str, list[float]]]] = {
+    times: dict[str, dict[str, dict[str, list[float]]]] = {
         kind: {variant: {query: [] for query in queries} for variant in work.variants}
         for kind in ("seconds", "adopted")
     }
@@ -98,15 +98,15 @@ def measure(
         Progress(console=Console(stderr=True)) as progress,
     ):
         task = progress.add_task(name, total=runs)
-        told = Path(folder) / "work.json"
-        told.write_text(json.dumps(work._asdict()), encoding="utf-8")
+        work_file = Path(folder) / "work.json"
+        work_file.write_text(json.dumps(work._asdict()), encoding="utf-8")
         began = ""
         lines = submitting.lines(
             Path(folder),
             JOB.read_text("utf-8"),
             timeout_s=24 * 3600,
             conf=OF_ALL,
-            job_words=[str(told)],
+            job_words=[str(work_file)],
             memory="8g",
             quick=False,
             env=turns.environment(),
@@ -122,9 +122,9 @@ def measure(
                     task, advance=1, description=f"{name}, {what}: {query[:30]}, {variant}"
                 )
                 if number >= 0:
-                    found["seconds"][variant][query].append(seconds)
-                    found["adopted"][variant][query].append(adopted)
-    return found
+                    times["seconds"][variant][query].append(seconds)
+                    times["adopted"][variant][query].append(adopted)
+    return times
 
 
 class Against(NamedTuple):
@@ -159,12 +159,12 @@ def against_plain(seconds: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[
     plain = seconds[PLAIN]
     again = seconds.get(AGAIN, plain)
     totals = {v: sum(map(statistics.median, runs.values())) for v, runs in seconds.items()}
-    found = {}
+    ratios_by_variant = {}
     for variant, runs in seconds.items():
         to_plain = {query: _ratio(runs[query], plain[query]) for query in runs}
         to_again = {query: _ratio(runs[query], again[query]) for query in runs}
         both = {query: (to_plain[query], to_again[query]) for query in runs}
-        found[variant] = Against(
+        ratios_by_variant[variant] = Against(
             totals[variant],
             totals[variant] / totals[PLAIN],
             math.exp(statistics.fmean(map(math.log, to_plain.values()))),
@@ -172,11 +172,11 @@ def against_plain(seconds: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[
             [query for query, ratios in both.items() if min(ratios) > LOSS],
             [query for query, ratios in both.items() if max(ratios) < 1 / LOSS],
         )
-    return found
+    return ratios_by_variant
 
 
-def _ratio(of: Sequence[float], to: Sequence[float]) -> float:
-    return statistics.median(a / b for a, b in zip(of, to, strict=True))
+def _ratio(seconds: Sequence[float], to: Sequence[float]) -> float:
+    return statistics.median(a / b for a, b in zip(seconds, to, strict=True))
 
 
 def table(seconds: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tuple[str, ...]]:
@@ -186,18 +186,34 @@ def table(seconds: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tuple[st
         *("queries > 5 % slower", "> 5 % faster", "queries"),
     )
     rows = []
-    for variant, of in against_plain(seconds).items():
+    for variant, by_query_of_variant in against_plain(seconds).items():
         paired = ("",) * 6
         if variant != PLAIN:
-            ratios = (of.total, of.mean, of.ratios.p10, of.ratios.p90)
-            paired = (*map(_percent, ratios), str(len(of.slower)), str(len(of.faster)))
-        rows.append((variant, f"{of.total_s:.2f}", *paired, str(of.ratios.count)))
+            ratios = (
+                by_query_of_variant.total,
+                by_query_of_variant.mean,
+                by_query_of_variant.ratios.p10,
+                by_query_of_variant.ratios.p90,
+            )
+            paired = (
+                *map(_percent, ratios),
+                str(len(by_query_of_variant.slower)),
+                str(len(by_query_of_variant.faster)),
+            )
+        rows.append(
+            (
+                variant,
+                f"{by_query_of_variant.total_s:.2f}",
+                *paired,
+                str(by_query_of_variant.ratios.count),
+            )
+        )
     return [head, *rows]
 
 
-def by_query(found: Mapping[str, Mapping[str, Mapping[str, list[float]]]]) -> list[tuple[str, ...]]:
+def by_query(times: Mapping[str, Mapping[str, Mapping[str, list[float]]]]) -> list[tuple[str, ...]]:
     """Returns a head and a row for each query: plain Spark's median seconds, others' ratios."""
-    seconds = found["seconds"]
+    seconds = times["seconds"]
     others = [variant for variant in seconds if variant != PLAIN]
     head = ("query", "plain s", *others, "decisions adopted")
     rows = [
@@ -205,7 +221,7 @@ def by_query(found: Mapping[str, Mapping[str, Mapping[str, list[float]]]]) -> li
             query,
             f"{statistics.median(runs):.2f}",
             *(_percent(_ratio(seconds[variant][query], runs)) for variant in others),
-            f"{max(statistics.median(of[query]) for of in found['adopted'].values()):g}",
+            f"{max(statistics.median(counts[query]) for counts in times['adopted'].values()):g}",
         )
         for query, runs in seconds[PLAIN].items()
     ]

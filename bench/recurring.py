@@ -62,10 +62,10 @@ def _drift(generator: np.random.Generator, treated: Floats) -> Floats:
 
 @_of_jobs("autocorrelated runs of each job (AR(1), 0.9)")
 def _hanging(generator: np.random.Generator, treated: Floats) -> Floats:
-    found = np.zeros(treated.shape)
-    for day in range(1, len(found)):
-        found[day] = 0.9 * found[day - 1] + generator.normal(0, SD, treated.shape[1])
-    return found
+    effects = np.zeros(treated.shape)
+    for day in range(1, len(effects)):
+        effects[day] = 0.9 * effects[day - 1] + generator.normal(0, SD, treated.shape[1])
+    return effects
 
 
 @_of_jobs("clusters: days that are slow for all jobs")
@@ -108,7 +108,7 @@ def _drawn(
     size = np.log(generator.uniform(0.7, 1.3, shape)) + generator.normal(20, 2, jobs)
     base = generator.normal(8, 1.5, jobs)
     y = base + 0.8 * size + OF_JOBS[noise](generator, treated) + effect * treated
-    day, job = (of.ravel() for of in np.indices(shape))
+    day, job = (indices.ravel() for indices in np.indices(shape))
     counted = day >= PAST_DAYS
     rest = adjustment.surprises(adjustment.Units(day, job, y.ravel(), size.ravel()))
     around_job = y - y[:PAST_DAYS].mean(axis=0)
@@ -121,10 +121,10 @@ def _drawn(
     )
 
 
-def _clear_after(rest: Floats, of: Drawn, share: float, alpha: float = 0.05) -> float:
+def _clear_after(rest: Floats, drawn: Drawn, share: float, alpha: float = 0.05) -> float:
     """After how many runs no effect at all is refuted; infinity where it never is."""
     shares = np.full(len(rest), share)
-    process = randomization.log_e_process(np.clip(rest, -_CLIP, _CLIP), of.arm, shares)
+    process = randomization.log_e_process(np.clip(rest, -_CLIP, _CLIP), drawn.arm, shares)
     clear = process >= -math.log(alpha)
     return float(clear.argmax() + 1) if clear.any() else math.inf
 
@@ -139,7 +139,7 @@ def ab(
     Returns:
         For each noise and share of the treatment: ``false_alarms``, the share of A/A experiments
         in which zero was outside after any run; ``t_test``, the same of a t-test of the outcomes
-        at 5% after each run; ``found`` and ``found_unadjusted``, the share of experiments with a
+        at 5% after each run; ``outcomes`` and ``found_unadjusted``, the share of experiments with a
         5% effect in which it was found, with what is known of the jobs and without; ``covered``,
         the share of these in which the intervals after all runs have the effect; ``median_runs``
         until it was found, null where less than half were.
@@ -148,8 +148,8 @@ def ab(
     for name in noises:
         for share in (0.5, 0.1):
             nil = simulated.each(_experiment, experiments, seed, name, share, 0.0)
-            found = simulated.each(_experiment, experiments, seed + 1, name, share, EFFECT)
-            after = [f["after"] for f in found]
+            outcomes = simulated.each(_experiment, experiments, seed + 1, name, share, EFFECT)
+            after = [f["after"] for f in outcomes]
             median = float(np.median(after))
             rows.append(
                 {
@@ -158,8 +158,8 @@ def ab(
                     "false_alarms": float(np.mean([n["after"] < math.inf for n in nil])),
                     "t_test": float(np.mean([n["t_test"] for n in nil])),
                     "found": float(np.mean([a < math.inf for a in after])),
-                    "found_unadjusted": float(np.mean([f["unadjusted"] for f in found])),
-                    "covered": float(np.mean([f["covered"] for f in found])),
+                    "found_unadjusted": float(np.mean([f["unadjusted"] for f in outcomes])),
+                    "covered": float(np.mean([f["covered"] for f in outcomes])),
                     "median_runs": median if median < math.inf else None,
                     "experiments": experiments,
                 }
@@ -170,13 +170,13 @@ def ab(
 def _experiment(
     generator: np.random.Generator, noise: str, share: float, effect: float
 ) -> dict[str, Any]:
-    of = _drawn(generator, noise, share, effect, JOBS, DAYS - PAST_DAYS)
+    drawn = _drawn(generator, noise, share, effect, JOBS, DAYS - PAST_DAYS)
     return {
-        "after": _clear_after(of.rest, of, share),
-        "unadjusted": _clear_after(of.y - np.median(of.y), of, share) < math.inf,
-        "t_test": bool((_p_values(of.y, of.arm) < 0.05).any()),
+        "after": _clear_after(drawn.rest, drawn, share),
+        "unadjusted": _clear_after(drawn.y - np.median(drawn.y), drawn, share) < math.inf,
+        "t_test": bool((_p_values(drawn.y, drawn.arm) < 0.05).any()),
         # All intervals have the effect where it is never refuted.
-        "covered": _clear_after(of.rest - effect * of.arm, of, share) == math.inf,
+        "covered": _clear_after(drawn.rest - effect * drawn.arm, drawn, share) == math.inf,
     }
 
 
@@ -197,33 +197,33 @@ def days(
     rows = []
     for name in noises:
         for share in (0.5, 0.1):
-            found = simulated.each(_found_after, experiments, seed, name, share)
+            outcomes = simulated.each(_found_after, experiments, seed, name, share)
             row: dict[str, Any] = {"noise": name, "share": share, "experiments": experiments}
             for what in ("looking", "looking_by_job", "looking_unadjusted"):
-                row[what] = _in_four_of_five(sorted(of[what] for of in found))
+                row[what] = _in_four_of_five(sorted(outcome[what] for outcome in outcomes))
             for what in ("t_test", "t_test_unadjusted"):
-                power = np.mean([of[what] for of in found], axis=0)
+                power = np.mean([outcome[what] for outcome in outcomes], axis=0)
                 row[what] = int((power >= 0.8).argmax()) + 1 if (power >= 0.8).any() else None
             rows.append(row)
     return rows
 
 
 def _found_after(generator: np.random.Generator, noise: str, share: float) -> dict[str, Any]:
-    of = _drawn(generator, noise, share, EFFECT, MANY_JOBS, MOST_DAYS)
+    drawn = _drawn(generator, noise, share, EFFECT, MANY_JOBS, MOST_DAYS)
     ends = np.arange(1, MOST_DAYS + 1) * MANY_JOBS - 1
 
     def after(rest: Floats) -> float:
         return math.ceil(runs / MANY_JOBS) if (runs := clear(rest)) < math.inf else math.inf
 
     def clear(rest: Floats) -> float:
-        return _clear_after(rest, of, share, EFFECT_ALPHA)
+        return _clear_after(rest, drawn, share, EFFECT_ALPHA)
 
     return {
-        "looking": after(of.rest),
-        "looking_by_job": after(of.around_job),
-        "looking_unadjusted": after(of.y - np.median(of.y)),
-        "t_test": _p_values(np.clip(of.rest, -_CLIP, _CLIP), of.arm)[ends] < 0.05,
-        "t_test_unadjusted": _p_values(of.y, of.arm)[ends] < 0.05,
+        "looking": after(drawn.rest),
+        "looking_by_job": after(drawn.around_job),
+        "looking_unadjusted": after(drawn.y - np.median(drawn.y)),
+        "t_test": _p_values(np.clip(drawn.rest, -_CLIP, _CLIP), drawn.arm)[ends] < 0.05,
+        "t_test_unadjusted": _p_values(drawn.y, drawn.arm)[ends] < 0.05,
     }
 
 
@@ -256,8 +256,8 @@ def verdicts(
     """
     rows = []
     for share in shares:
-        found = simulated.each(_verdict, experiments, seed, share, looks)
-        wrong, harmed = (float(np.mean(of)) for of in zip(*found, strict=True))
+        outcomes = simulated.each(_verdict, experiments, seed, share, looks)
+        wrong, harmed = (float(np.mean(column)) for column in zip(*outcomes, strict=True))
         row = {"share": share, "wrong": wrong, "harmed": harmed}
         rows.append(row | {"experiments": experiments, "looks": looks})
     return rows
@@ -266,18 +266,18 @@ def verdicts(
 def _verdict(generator: np.random.Generator, share: float, looks: int) -> tuple[bool, bool]:
     ends = np.linspace(DAYS - PAST_DAYS, 1, looks).round().astype(int)[::-1] + PAST_DAYS
     runs = _of_nothing(generator, share)
-    found = [analyse(runs.where(runs.ended < end), "task_ms") for end in ends]
+    analyses = [analyse(runs.where(runs.ended < end), "task_ms") for end in ends]
     wrong = any(
-        of.verdict in ("ship", "broken")
-        or (of.verdict == "stop" and "no difference" not in of.says)
-        for of in found
+        analysis.verdict in ("ship", "broken")
+        or (analysis.verdict == "stop" and "no difference" not in analysis.says)
+        for analysis in analyses
     )
-    return wrong, any(of.harmed for of in found)
+    return wrong, any(analysis.harmed for analysis in analyses)
 
 
 def _of_nothing(generator: np.random.Generator, share: float) -> Runs:
     shape = (DAYS, JOBS)
-    day, job = (of.ravel() for of in np.indices(shape))
+    day, job = (indices.ravel() for indices in np.indices(shape))
     counted = day >= PAST_DAYS
     treated = (generator.random(day.shape) < share) & counted
     size = np.log(generator.uniform(0.7, 1.3, shape)) + generator.normal(20, 2, JOBS)
@@ -301,11 +301,11 @@ def _p_values(y: Floats, arm: Any) -> Floats:
     n = np.stack([(arm == a).cumsum() for a in (0, 1)])
     sums = np.stack([(y * (arm == a)).cumsum() for a in (0, 1)])
     squares = np.stack([(y**2 * (arm == a)).cumsum() for a in (0, 1)])
-    found = np.ones(len(y))
+    p_values = np.ones(len(y))
     known = (n > 1).all(axis=0)
     n, sums, squares = n[:, known], sums[:, known], squares[:, known]
     variances = (squares - sums**2 / n) / (n - 1)
     difference = sums[1] / n[1] - sums[0] / n[0]
     t = np.abs(difference) / np.sqrt((variances / n).sum(axis=0))
-    found[known] = 2 * stats.t.sf(t, n.sum(axis=0) - 2)
-    return found
+    p_values[known] = 2 * stats.t.sf(t, n.sum(axis=0) - 2)
+    return p_values

@@ -42,14 +42,14 @@ def record(rounds: int, scale: float, queries: Sequence[str] = (), to: Path = FI
     with tempfile.TemporaryDirectory(prefix="aqepilot-bench-") as name:
         folder = Path(name)
         (folder / "events").mkdir()
-        told = folder / "queries.json"
-        told.write_text(json.dumps(chosen), encoding="utf-8")
+        queries_file = folder / "queries.json"
+        queries_file.write_text(json.dumps(chosen), encoding="utf-8")
         conf = {
             "spark.sql.shuffle.partitions": "200",
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": (folder / "events").as_uri(),
         }
-        words = [str(tpcds.files(scale)), str(told), str(rounds)]
+        words = [str(tpcds.files(scale)), str(queries_file), str(rounds)]
         run = submitting.submit(
             folder / "job",
             JOB.read_text("utf-8"),
@@ -63,9 +63,9 @@ def record(rounds: int, scale: float, queries: Sequence[str] = (), to: Path = FI
         if run.returncode:
             raise SystemExit(f"repeated runs failed:\n{run.stderr[-3000:]}")
         with local_session("local[2]", "bench") as spark:
-            found = read_log(spark, folder / "events").queries
+            logged = read_log(spark, folder / "events").queries
             rows = (
-                found.where("succeeded AND description RLIKE '^[0-9]+ [1-9][0-9]*$'")
+                logged.where("succeeded AND description RLIKE '^[0-9]+ [1-9][0-9]*$'")
                 .selectExpr("split(description, ' ') AS of", *FIELDS[2:])
                 .selectExpr("int(of[0])", "int(of[1])", *FIELDS[2:])
                 .orderBy("of[1]", "of[0]")
@@ -90,7 +90,7 @@ def rounds(metric: str) -> Floats:
     by_round: dict[int, list[float]] = {}
     for number, rest in _rests(metric):
         by_round.setdefault(number, []).append(rest)
-    return np.array([statistics.fmean(of) for of in by_round.values()])
+    return np.array([statistics.fmean(values) for values in by_round.values()])
 
 
 @cache
@@ -101,8 +101,10 @@ def _rests(metric: str) -> list[tuple[int, float]]:
         for row in csv.DictReader(lines):
             run = int(row["round"]), math.log(max(1.0, float(row[metric])))
             by_query.setdefault(row["query"], []).append(run)
-    medians = {query: statistics.median(y for _, y in of) for query, of in by_query.items()}
-    return [(number, y - medians[query]) for query, of in by_query.items() for number, y in of]
+    medians = {query: statistics.median(y for _, y in values) for query, values in by_query.items()}
+    return [
+        (number, y - medians[query]) for query, values in by_query.items() for number, y in values
+    ]
 
 
 def are_there() -> bool:

@@ -137,27 +137,27 @@ def ask(
     queries: int, warm_up: int, only: Sequence[str] = (), partitions: int = 2000
 ) -> dict[str, list[float]]:
     """Returns the microseconds of each ask that counts, by point, policy and kind."""
-    found = {}
-    asks_of = {policy: of for policy, of in ASKS.items() if policy in (only or ASKS)}
-    for policy, of in track(asks_of.items(), "ask", console=console):
+    figures = {}
+    asks_of = {policy: one for policy, one in ASKS.items() if policy in (only or ASKS)}
+    for policy, one in track(asks_of.items(), "ask", console=console):
         conf = {
             "spark.sql.shuffle.partitions": str(partitions),
             "spark.aqepilot.policies": "bench",
-            f"spark.aqepilot.policy.bench.{of.point}": of.text,
-            **of.conf,
+            f"spark.aqepilot.policy.bench.{one.point}": one.text,
+            **one.conf,
         }
-        words = [str(warm_up), str(queries), of.point, ",".join(of.counted), str(of.joins)]
+        words = [str(warm_up), str(queries), one.point, ",".join(one.counted), str(one.joins)]
         asks = _submitted("ask.py", words, conf, extension=True)
-        name = f"{of.point}: {policy}"
-        found[name] = [a["us"] for a in asks]
-        found[f"{name}, first of a query"] = [a["us"] for a in asks if a["is_first"]]
-        found[f"{name}, later ones"] = [a["us"] for a in asks if not a["is_first"]]
-    return found
+        name = f"{one.point}: {policy}"
+        figures[name] = [a["us"] for a in asks]
+        figures[f"{name}, first of a query"] = [a["us"] for a in asks if a["is_first"]]
+        figures[f"{name}, later ones"] = [a["us"] for a in asks if not a["is_first"]]
+    return figures
 
 
 def python(queries: int) -> dict[str, dict[str, Any]]:
     """Returns the round trips in so many queries, after as many, by what else goes on."""
-    found = {}
+    figures = {}
     asked = {
         "both sides there": ("skew_join", "skew"),
         "tasks of one run": ("dynamic_join_selection", "join_strategy"),
@@ -175,36 +175,36 @@ def python(queries: int) -> dict[str, dict[str, Any]]:
         words = [str(max(1, queries * 2000 // partitions)), driver]
         files = ["--py-files", str(JOBS / "asked.py")]
         name = f"{partitions:,}, {when}, {driver}"
-        found[name] = _submitted("python.py", words, conf, True, files)
-    return found
+        figures[name] = _submitted("python.py", words, conf, True, files)
+    return figures
 
 
 def planning(
     rounds: int, warm_up: int, timed: int, only: Sequence[str] = ()
 ) -> dict[str, dict[str, list[float]]]:
     """Returns the milliseconds of planning, a round's median, by what is planned and variant."""
-    found = {}
-    measured = {what: of for what, of in PLANNED.items() if what in (only or PLANNED)}
-    for what, of in track(measured.items(), "planning", console=console):
+    figures = {}
+    measured = {what: plan for what, plan in PLANNED.items() if what in (only or PLANNED)}
+    for what, plan in track(measured.items(), "planning", console=console):
         texts = {
             f"spark.aqepilot.policy.bench.{point}": text
-            for name in of.recipes
+            for name in plan.recipes
             for point, text in recipes.get(name, pyspark.__version__).texts().items()
         }
-        queries = of.queries()
+        queries = plan.queries()
         work = {
-            "tables": str(of.tables(0.01)),
+            "tables": str(plan.tables(0.01)),
             "queries": queries,
             "policies": texts and {"spark.aqepilot.policies": "bench", **texts},
             "warm_up": max(1, warm_up // len(queries)),
             "timed": max(1, timed // len(queries)),
             "rounds": rounds,
         }
-        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as told:
-            json.dump(work, told)
-            told.flush()
-            found[what] = _submitted("plan.py", [told.name], {}, extension=True)
-    return found
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as figures_file:
+            json.dump(work, figures_file)
+            figures_file.flush()
+            figures[what] = _submitted("plan.py", [figures_file.name], {}, extension=True)
+    return figures
 
 
 def total(rounds: int, scale: float) -> dict[str, list[dict[str, Any]]]:
@@ -217,12 +217,12 @@ def total(rounds: int, scale: float) -> dict[str, list[dict[str, Any]]]:
 
 
 def _in_turn(what: str, rounds: int, run: Callable[[bool], Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {variant: [] for variant in VARIANTS}
+    results: dict[str, list[Any]] = {variant: [] for variant in VARIANTS}
     for number in range(rounds):
         for variant in ORDERS[number % len(ORDERS)]:
             console.print(f"{what}: round {number + 1} of {rounds}, {variant}")
-            found[variant].append(run(VARIANTS[variant]))
-    return found
+            results[variant].append(run(VARIANTS[variant]))
+    return results
 
 
 def _submitted(

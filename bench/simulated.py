@@ -10,32 +10,34 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-Found = TypeVar("Found")
+Outcome = TypeVar("Outcome")
 _AT_ONCE = 25
 
 
-def each(of: Callable[..., Found], experiments: int, seed: int, *given: Any) -> list[Found]:
+def each(
+    experiment: Callable[..., Outcome], experiments: int, seed: int, *arguments: Any
+) -> list[Outcome]:
     """Returns what a function of a module says of each experiment.
 
     Args:
-        of: The function; it gets a random generator and what is given.
+        experiment: The function; it gets a random generator and what is given.
         experiments: How many.
         seed: Of all draws; each 25 experiments have a generator of their own.
-        given: For the function; other processes get a copy.
+        arguments: For the function; other processes get a copy.
     """
     begins = range(0, experiments, _AT_ONCE)
     sizes = [min(_AT_ONCE, experiments - begin) for begin in begins]
-    some = partial(_some, of, seed, given)
+    some = partial(_some, experiment, seed, arguments)
     cores = min(os.cpu_count() or 1, len(sizes))
     # A process takes longer to start than a few experiments do.
     if len(sizes) <= 2 * cores:
-        return [found for parts in map(some, begins, sizes) for found in parts]
+        return [outcome for parts in map(some, begins, sizes) for outcome in parts]
     with ProcessPoolExecutor(cores) as processes:
-        return [found for parts in processes.map(some, begins, sizes) for found in parts]
+        return [outcome for parts in processes.map(some, begins, sizes) for outcome in parts]
 
 
 def _some(
-    of: Callable[..., Found], seed: int, given: tuple[Any, ...], begin: int, size: int
-) -> list[Found]:
+    experiment: Callable[..., Outcome], seed: int, arguments: tuple[Any, ...], begin: int, size: int
+) -> list[Outcome]:
     generator = np.random.default_rng([seed, begin])
-    return [of(generator, *given) for _ in range(size)]
+    return [experiment(generator, *arguments) for _ in range(size)]

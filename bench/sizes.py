@@ -35,14 +35,14 @@ class Sized(NamedTuple):
     """What is measured at one size.
 
     Attributes:
-        of: The kind of query.
+        shape: The kind of query.
         size: Joins or partitions.
         query: Its text.
         conf: Settings.
         runs: Whether it runs, and AQE plans again after each stage; else it is only planned.
     """
 
-    of: str
+    shape: str
     size: int
     query: str
     conf: dict[str, str]
@@ -50,12 +50,12 @@ class Sized(NamedTuple):
 
     @property
     def name(self) -> str:
-        return f"{self.of}, {self.size:,}"
+        return f"{self.shape}, {self.size:,}"
 
     @property
     def smaller(self) -> int:
         """By how much the smallest size of this kind is smaller."""
-        return self.size // (PARTITIONS if self.of in RUN else JOINS)[0]
+        return self.size // (PARTITIONS if self.shape in RUN else JOINS)[0]
 
 
 def _chain(joins: int) -> str:
@@ -71,9 +71,9 @@ def _star(joins: int) -> str:
 def _cases() -> list[Sized]:
     few = {"spark.sql.shuffle.partitions": "4"}
     planned = [
-        Sized(f"{of} of {joins} joins", size, text(size), few | conf, False)
+        Sized(f"{shape} of {joins} joins", size, text(size), few | conf, False)
         for size in JOINS
-        for of, text in (("chain", _chain), ("star", _star))
+        for shape, text in (("chain", _chain), ("star", _star))
         for joins, conf in (("sort-merge", SHUFFLED), ("broadcast", BROADCAST))
     ]
     replanned = [
@@ -92,20 +92,20 @@ def _cases() -> list[Sized]:
     }
     ran = [
         Sized(
-            of,
+            shape,
             size,
             f"SELECT count(*), sum(t0.v + t1.v) FROM t0 JOIN t1 ON t0.{key} = t1.k0",
             {"spark.sql.shuffle.partitions": str(size)} | SHUFFLED | conf,
             True,
         )
         for size in PARTITIONS
-        for of, key, conf in zip(RUN, ("k0", "v"), (unskewed, skewed), strict=True)
+        for shape, key, conf in zip(RUN, ("k0", "v"), (unskewed, skewed), strict=True)
     ]
     return planned + replanned + ran
 
 
 CASES = _cases()
-KINDS = list(dict.fromkeys(case.of for case in CASES))
+KINDS = list(dict.fromkeys(case.shape for case in CASES))
 
 
 def measure(rounds: int, warm_up: int, only: Sequence[str], sizes: Sequence[int]) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def measure(rounds: int, warm_up: int, only: Sequence[str], sizes: Sequence[int]
         sizes: Some of `JOINS` and `PARTITIONS`; none of those for all.
     """
     kinds = set(only) & set(KINDS) or set(KINDS)
-    cases = [c for c in CASES if c.of in kinds and (not sizes or str(c.size) in sizes)]
+    cases = [c for c in CASES if c.shape in kinds and (not sizes or str(c.size) in sizes)]
     texts = dict[str, str]()
     for name in parity.SPARKS_OWN:
         texts |= recipes.get(name, spark=pyspark.__version__).texts()
@@ -127,7 +127,7 @@ def measure(rounds: int, warm_up: int, only: Sequence[str], sizes: Sequence[int]
     work = {
         "code": (JOBS / "Costs.java").read_text("utf-8"),
         "columns": [COLUMNS, COLUMNS[:3]],
-        "tables": 1 + max(1 if c.of in RUN else c.size for c in cases),
+        "tables": 1 + max(1 if c.shape in RUN else c.size for c in cases),
         "policies": {
             "null": named | {at + point: "NULL" for point in texts},
             "recipes": named | {at + point: text for point, text in texts.items()},
@@ -142,62 +142,67 @@ def measure(rounds: int, warm_up: int, only: Sequence[str], sizes: Sequence[int]
             for c in cases
         ],
     }
-    found = {}
+    figures = {}
     with tempfile.TemporaryDirectory(prefix="aqepilot-bench-") as folder:
-        told = Path(folder, "work.json")
-        told.write_text(json.dumps(work), encoding="utf-8")
+        work_file = Path(folder, "work.json")
+        work_file.write_text(json.dumps(work), encoding="utf-8")
         lines = submitting.lines(
             Path(folder),
             (JOBS / "sizes.py").read_text("utf-8"),
             4 * 3600,
-            job_words=[str(told)],
+            job_words=[str(work_file)],
             memory="2g",
             quick=False,
         )
         for line in lines:
             if line.startswith("CASE "):
                 name, took, asked = json.loads(line.removeprefix("CASE "))
-                found[name] = {"ms": took, "asked": asked}
-                console.print("\n".join(" | ".join(row) for row in rows(name, found[name])))
-    return found
+                figures[name] = {"ms": took, "asked": asked}
+                console.print("\n".join(" | ".join(row) for row in rows(name, figures[name])))
+    return figures
 
 
 ASKED = ("planned or run, size", "session", "point, reason", "asks", "median µs")
 HEAD = (
     "planned or run, size",
     "session",
-    *(f"{of}, median ms" for of in MEASURED),
-    *(f"{of}, to plain (p10-p90)" for of in MEASURED),
+    *(f"{measured_name}, median ms" for measured_name in MEASURED),
+    *(f"{measured_name}, to plain (p10-p90)" for measured_name in MEASURED),
 )
 
 
-def rows(name: str, of: dict[str, Any]) -> list[tuple[str, ...]]:
+def rows(name: str, figures: dict[str, Any]) -> list[tuple[str, ...]]:
     """Returns a case's rows of the table that `HEAD` is above.
 
     What plain Spark takes in a round is the mean of its two sessions.
     """
-    both = zip(of["ms"]["plain"], of["ms"]["plain again"], strict=True)
+    both = zip(figures["ms"]["plain"], figures["ms"]["plain again"], strict=True)
     plain = [[statistics.mean(pair) for pair in zip(*ms, strict=True)] for ms in both]
     table = []
-    for session, took in of["ms"].items():
-        medians = [f"{statistics.median(_of(i, took)):,.1f}" for i in range(len(MEASURED))]
-        paired = [spread(ratios(_of(i, took), _of(i, plain))) for i in range(len(MEASURED))]
+    for session, took in figures["ms"].items():
+        medians = [
+            f"{statistics.median(_median_times(i, took)):,.1f}" for i in range(len(MEASURED))
+        ]
+        paired = [
+            spread(ratios(_median_times(i, took), _median_times(i, plain)))
+            for i in range(len(MEASURED))
+        ]
         table.append((name, session, *medians, *map(_ratio, paired)))
     return table
 
 
-def _of(measured: int, took: Sequence[Sequence[float]]) -> list[float]:
+def _median_times(measured: int, took: Sequence[Sequence[float]]) -> list[float]:
     return [ms[measured] for ms in took]
 
 
-def _ratio(of: Spread) -> str:
-    return f"{of.median:.2f} ({of.p10:.2f}-{of.p90:.2f})"
+def _ratio(spread: Spread) -> str:
+    return f"{spread.median:.2f} ({spread.p10:.2f}-{spread.p90:.2f})"
 
 
-def asked(name: str, of: dict[str, Any]) -> list[tuple[str, ...]]:
+def asked(name: str, figures: dict[str, Any]) -> list[tuple[str, ...]]:
     """Returns what was asked in a case: point and reason, how often, median microseconds."""
     return [
         (name, session, what, str(count), f"{median_us:,.0f}")
-        for session, by_reason in of["asked"].items()
+        for session, by_reason in figures["asked"].items()
         for what, (count, median_us) in sorted(by_reason.items())
     ]

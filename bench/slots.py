@@ -96,16 +96,20 @@ def measure() -> list[Laid]:
             real = {slots: _of_steps(log, "took_ms") for slots, log in logs.items()}
             laid = {slots: _of_steps(logs[fewest], "span_ms", slots) for slots in more}
     return [
-        Laid(step.name, slots, *(of[step.name] for of in (real[fewest], laid[slots], real[slots])))
+        Laid(
+            step.name,
+            slots,
+            *(times[step.name] for times in (real[fewest], laid[slots], real[slots])),
+        )
         for step in steps()
         for slots in more
     ]
 
 
 def _run(folder: Path, slots: int) -> None:
-    told = folder / "steps"
+    steps_file = folder / "steps"
     lines = [f"{step.name} = {', '.join(map(str, step.waits))}" for step in steps()]
-    told.write_text("\n".join(lines), encoding="utf-8")
+    steps_file.write_text("\n".join(lines), encoding="utf-8")
     events = folder / f"log{slots}"
     events.mkdir()
     job = submitting.lines(
@@ -117,7 +121,7 @@ def _run(folder: Path, slots: int) -> None:
             "spark.eventLog.dir": events.as_uri(),
             "spark.eventLog.compress": "false",
         },
-        job_words=[str(told)],
+        job_words=[str(steps_file)],
         master=f"local[{slots}]",
         extension=False,
         quick=False,
@@ -137,7 +141,7 @@ def _of_steps(log: Log, figure: str, slots: int = 1) -> dict[str, int]:
         .orderBy("stage_id")
         .select("description", figure)
     )
-    found: dict[str, int] = {}
+    times: dict[str, int] = {}
     for description, value in stages.collect():
-        found.setdefault(description, value)
-    return found
+        times.setdefault(description, value)
+    return times

@@ -29,17 +29,19 @@ class Verdict(NamedTuple):
     Attributes:
         ratio: Its time with the suggestion to that without; null where runs failed.
         noise: By how much runs without it differ, as a ratio above 1; null likewise.
-        said: `FASTER`, `SAME` or `SLOWER`.
+        word: `FASTER`, `SAME` or `SLOWER`.
     """
 
     ratio: float | None
     noise: float | None
-    said: str
+    word: str
 
 
 def verdict(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Verdict:
     """Returns what came of a query, from its runs by way, one a round."""
-    failed = {way: sum(bool(run["error"]) for run in of) for way, of in runs.items()}
+    failed = {
+        way: sum(bool(run["error"]) for run in runs_of_way) for way, runs_of_way in runs.items()
+    }
     without = (failed[PLAIN] + failed[AGAIN]) / 2
     rounds = [
         (plain["seconds"], ours["seconds"], again["seconds"])
@@ -53,34 +55,36 @@ def verdict(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Verdict:
     if failed[WITH] != without:
         return Verdict(ratio, noise, SLOWER if failed[WITH] > without else FASTER)
     least = max(DIFFERS, noise or 1)
-    said = SAME
+    outcome = SAME
     if ratio is not None and not 1 / least <= ratio <= least:
-        said = FASTER if ratio < 1 else SLOWER
-    return Verdict(ratio, noise, said)
+        outcome = FASTER if ratio < 1 else SLOWER
+    return Verdict(ratio, noise, outcome)
 
 
-def _said(suggestion: Mapping[str, Any]) -> str:
+def _outcome(suggestion: Mapping[str, Any]) -> str:
     """What came of a suggestion, by all queries that it is about; `SAME` where it is about none."""
-    said = {verdict(runs).said for runs in suggestion["runs"].values()}
-    return SLOWER if SLOWER in said else FASTER if FASTER in said else SAME
+    outcomes = {verdict(runs).word for runs in suggestion["runs"].values()}
+    return SLOWER if SLOWER in outcomes else FASTER if FASTER in outcomes else SAME
 
 
-def of(found: Mapping[str, Mapping[str, Any]], rounds: int) -> list[Table]:
+def tables(workloads: Mapping[str, Mapping[str, Any]], rounds: int) -> list[Table]:
     """Returns a table of all suggestions and one of the workloads, from their figures by name."""
     rows = [
         row
-        for name, of in found.items()
-        for suggestion in of["suggestions"]
+        for name, workload in workloads.items()
+        for suggestion in workload["suggestions"]
         for row in _rows(name, suggestion)
     ]
     totals = []
-    for name, of in found.items():
-        made = [one for one in of["suggestions"] if one["of"] == "queries"]
-        said = [_said(one) for one in made]
-        about_counters = str(len(of["suggestions"]) - len(made)) if of["counters"] else ""
-        counts = (len(made), *(said.count(word) for word in (FASTER, SAME, SLOWER)))
-        told = map(str, (of["queries"], *counts, of["counters"]))
-        totals.append((name, *told, about_counters))
+    for name, workload in workloads.items():
+        made = [one for one in workload["suggestions"] if one["of"] == "queries"]
+        outcomes = [_outcome(one) for one in made]
+        about_counters = (
+            str(len(workload["suggestions"]) - len(made)) if workload["counters"] else ""
+        )
+        counts = (len(made), *(outcomes.count(word) for word in (FASTER, SAME, SLOWER)))
+        cells = map(str, (workload["queries"], *counts, workload["counters"]))
+        totals.append((name, *cells, about_counters))
     return [
         (f"Suggestions, each applied in {texts.plural(rounds, 'round')}", HEAD, rows),
         ("Do suggestions help?", TOTALS, totals),
@@ -90,28 +94,28 @@ def of(found: Mapping[str, Mapping[str, Any]], rounds: int) -> list[Table]:
 def _rows(workload: str, suggestion: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     at_stake = texts.duration(suggestion["stake_ms"])
     asked = suggestion["asked"]
-    told = (
+    cells = (
         f"{at_stake} in {texts.plural(suggestion['queries'], 'run')}",
         "not known" if asked is None else f"{suggestion['changed']} of {asked}",
     )
     if not suggestion["runs"]:
         rest = [""] * (len(HEAD) - 6)
-        yield workload, suggestion["kind"], "none of these", *told, *rest, "not run"
+        yield workload, suggestion["kind"], "none of these", *cells, *rest, "not run"
     for query, runs in suggestion["runs"].items():
-        of = verdict(runs)
+        judged = verdict(runs)
         adopted = statistics.median(run["adopted"] for run in runs[WITH])
         yield (
-            *(workload, suggestion["kind"], query, *told, f"{adopted:g}"),
+            *(workload, suggestion["kind"], query, *cells, f"{adopted:g}"),
             *(_seconds(runs[way]) for way in (PLAIN, WITH, AGAIN)),
-            "" if of.ratio is None else f"{100 * (of.ratio - 1):+.1f} %",
-            "" if of.noise is None else f"{100 * (of.noise - 1):.1f} %",
-            of.said,
+            "" if judged.ratio is None else f"{100 * (judged.ratio - 1):+.1f} %",
+            "" if judged.noise is None else f"{100 * (judged.noise - 1):.1f} %",
+            judged.word,
         )
 
 
 def _seconds(runs: Sequence[Mapping[str, Any]]) -> str:
     good = [run["seconds"] for run in runs if not run["error"]]
-    told = [f"{statistics.median(good):.2f}"] if good else []
+    cells = [f"{statistics.median(good):.2f}"] if good else []
     if len(good) < len(runs):
-        told.append(f"{len(runs) - len(good)} failed")
-    return ", ".join(told)
+        cells.append(f"{len(runs) - len(good)} failed")
+    return ", ".join(cells)

@@ -93,8 +93,8 @@ def measure(
         size: Of a shape's tables; 1 is what is documented.
     """
     queries, counters = _queries(name, only)
-    told = {f"{query}": of for query, of in queries.items()}
-    told |= {f"{COUNTER}{query}": of for query, of in counters.items()}
+    listed = {f"{query}": value for query, value in queries.items()}
+    listed |= {f"{COUNTER}{query}": value for query, value in counters.items()}
     with tempfile.TemporaryDirectory(prefix="aqepilot-suggestions-") as folder:
         at = Path(folder)
         work = Work(name, size, str(at / "tables"))
@@ -103,20 +103,25 @@ def measure(
         else:
             list(_ran(at, work))
         logs = {
-            kind: _recorded(at, work, kind, {of: told[of] for of in told if (of in queries) == own})
+            kind: _recorded(
+                at,
+                work,
+                kind,
+                {value: listed[value] for value in listed if (value in queries) == own},
+            )
             for kind, own, some in (("queries", True, queries), ("counters", False, counters))
             if some
         }
         suggested = dict(zip(logs, _suggested(at, list(logs.values())), strict=True))
-        found = [
+        applied = [
             {"of": kind} | suggestion
-            for kind, of in suggested.items()
-            for suggestion in of["suggestions"]
+            for kind, value in suggested.items()
+            for suggestion in value["suggestions"]
         ]
-        console.print(f"{name}: {len(found)} suggestions")
-        named = {(f, d) for of in suggested.values() for f, d in of["named"]}
-        _apply(at, work._replace(rounds=rounds, warm_up=1), told, found, sorted(named, key=str))
-    return {"queries": len(queries), "counters": len(counters), "suggestions": found}
+        console.print(f"{name}: {len(applied)} suggestions")
+        named = {(f, d) for value in suggested.values() for f, d in value["named"]}
+        _apply(at, work._replace(rounds=rounds, warm_up=1), listed, applied, sorted(named, key=str))
+    return {"queries": len(queries), "counters": len(counters), "suggestions": applied}
 
 
 def chosen(names: Sequence[str], only: Sequence[str]) -> list[str]:
@@ -135,8 +140,8 @@ def chosen(names: Sequence[str], only: Sequence[str]) -> list[str]:
 def _queries(name: str, only: Sequence[str]) -> tuple[dict[str, Query], dict[str, Query]]:
     """The queries of a workload, and its counters."""
     if name in BENCHMARKS:
-        of = {str(number): one(sql) for number, sql in BENCHMARKS[name].queries().items()}
-        return {query: of[query] for query in of if query in (only or of)}, {}
+        texts = {str(number): one(sql) for number, sql in BENCHMARKS[name].queries().items()}
+        return {query: texts[query] for query in texts if query in (only or texts)}, {}
     queries, counters = (
         {query: some[query] for query in some if query in (only or some)}
         for some in (SHAPES[name].queries, SHAPES[name].counters)
@@ -190,8 +195,8 @@ def _suggested(folder: Path, logs: Sequence[Path]) -> list[dict[str, Any]]:
     )
     if run.returncode:
         raise SystemExit(f"no suggestions were made:\n{run.stderr[-3000:]}")
-    found: list[dict[str, Any]] = json.loads(run.stdout.strip().splitlines()[-1])
-    return found
+    suggested: list[dict[str, Any]] = json.loads(run.stdout.strip().splitlines()[-1])
+    return suggested
 
 
 def _apply(
@@ -212,15 +217,15 @@ def _apply(
         enforced = suggestion["policy"].replace('mode = "shadow"', 'mode = "enforce"')
         file.write_text(enforced, encoding="utf-8")
         ways[f"{WITH} {number}"] = str(file)
-        about = {description for of, description in named if of == suggestion["fingerprint"]}
+        about = {description for value, description in named if value == suggestion["fingerprint"]}
         if suggestion["fingerprint"] is None:
             about = {suggestion["description"]}
         for name, query in queries.items():
-            of = {text: sql for text, sql in _texts(name, query).items() if text in about}
-            if of:
-                clients = min(query.clients, len(of))
+            value = {text: sql for text, sql in _texts(name, query).items() if text in about}
+            if value:
+                clients = min(query.clients, len(value))
                 order = [PLAIN, f"{WITH} {number}", AGAIN]
-                cases[f"{number}|{name}"] = Case(of, clients, order)
+                cases[f"{number}|{name}"] = Case(value, clients, order)
     if not cases:
         return
     applied = work._replace(cases=cases, ways=ways)
@@ -240,15 +245,15 @@ def _apply(
 
 def _ran(folder: Path, work: Work, conf: Mapping[str, str] | None = None) -> Iterator[Any]:
     """Yields what the job says of each run."""
-    told = folder / "work.json"
-    told.write_text(json.dumps(_plain(work)), encoding="utf-8")
+    work_file = folder / "work.json"
+    work_file.write_text(json.dumps(_plain(work)), encoding="utf-8")
     shape = SHAPES.get(work.shape)
     for line in submitting.lines(
         folder / "job",
         (JOBS / "suggestions.py").read_text("utf-8"),
         timeout_s=24 * 3600,
         conf={**(running.settings(shape) if shape else OF_ALL), **(conf or {})},
-        job_words=[str(told)],
+        job_words=[str(work_file)],
         master=shape.master if shape else "local[2]",
         memory="3g" if shape else "8g",
         quick=False,

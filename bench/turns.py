@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def environment() -> dict[str, str]:
     """Returns the variables by which a job, in its own folder, imports `bench` and aqepilot."""
-    given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    folders = [Path(__file__).parents[1], *map(Path, given)]
+    own = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    folders = [Path(__file__).parents[1], *map(Path, own)]
     return {"PYTHONPATH": os.pathsep.join(str(folder.resolve()) for folder in folders)}
 
 

@@ -246,14 +246,14 @@ def permissions() -> str:
 
 def jarmatrix() -> str:
     """What came of each jar on each Spark; in brackets what has to come of one."""
-    found = json.loads(jar_matrix.FOUND.read_text("utf-8"))
+    matrix = json.loads(jar_matrix.FOUND.read_text("utf-8"))
     jars = [f"{row['minor']}_{row['scala']}" for row in _spark_rows()]
     lines = []
     for row in _spark_rows():
         if row["role"] == "jvm":
             continue
         for spark in sorted({row["newest"], *filter(None, row["smoke"].split(";"))}):
-            cells = found.get(spark, {})
+            cells = matrix.get(spark, {})
             must = {jar: jar_matrix.expected(spark, row["scala"], jar) for jar in jars}
             lines.append([spark, *(cells.get(j) or f"({' or '.join(must[j])})" for j in jars)])
     return _table(("Spark", *(f"Jar {jar}" for jar in jars)), lines)
@@ -266,8 +266,8 @@ def hostility() -> str:
     for title, cases in (("SQL texts", hostile.SQL), ("Python functions", hostile.PYTHON)):
         rows = []
         for name, case in cases.items():
-            found = [case.comes_to(minor) for minor in minors]
-            shown = found[:1] if len(set(found)) == 1 else found
+            outcomes = [case.comes_to(minor) for minor in minors]
+            shown = outcomes[:1] if len(set(outcomes)) == 1 else outcomes
             rows.append([name, case.tries, case.point, " / ".join(map(_code, shown))])
         head = ("Policy", "Tries to", "At", f"Comes to (on {' / '.join(minors)} where they differ)")
         parts.append(f"## {title}\n\n{_table(head, rows)}")
@@ -317,8 +317,8 @@ def functions() -> str:
 
 def functions_listed() -> list[dict[str, str]]:
     text = Path(catalog.__file__).with_name("catalog.json").read_text("utf-8")
-    found: list[dict[str, str]] = json.loads(text)["functions"]
-    return found
+    functions: list[dict[str, str]] = json.loads(text)["functions"]
+    return functions
 
 
 def recipebook() -> str:
@@ -334,13 +334,13 @@ def commands() -> str:
 
 def commands_listed() -> dict[str, click.Command]:
     """Returns each command by its words; of a group, those in it."""
-    found: dict[str, click.Command] = {}
+    commands: dict[str, click.Command] = {}
     for name, command in cli.commands.items():
         if isinstance(command, click.Group):
-            found |= {f"{name} {word}": within for word, within in command.commands.items()}
+            commands |= {f"{name} {word}": within for word, within in command.commands.items()}
         else:
-            found[name] = command
-    return found
+            commands[name] = command
+    return commands
 
 
 def _command(name: str, command: click.Command) -> str:
@@ -353,8 +353,8 @@ def _command(name: str, command: click.Command) -> str:
         options = [p for p in command.params if isinstance(p, click.Option)]
         arguments = [p for p in command.params if isinstance(p, click.Argument)]
         rows = [_click_option(option) for option in options]
-        found = re.search(r"Examples?:\n(.*?)(\n\n|\Z)", command.epilog or "", re.DOTALL)
-        examples = [line.strip() for line in (found[1] if found else "").splitlines()]
+        match = re.search(r"Examples?:\n(.*?)(\n\n|\Z)", command.epilog or "", re.DOTALL)
+        examples = [line.strip() for line in (match[1] if match else "").splitlines()]
         named = [a.metavar or (a.name or "").upper() for a in arguments]
         if name == "recipes":
             named = [f"[{word}]" for word in named]
@@ -399,8 +399,8 @@ def columns() -> str:
 def _attributes() -> dict[str, str]:
     """What the docstring of `Decision` says of each column."""
     text = inspect.cleandoc(Decision.__doc__ or "").partition("Attributes:\n")[2]
-    found = re.findall(r"^    (\w+): (.*?)(?=^    \w|\Z)", text, re.DOTALL | re.MULTILINE)
-    meanings = {name: " ".join(meaning.split()) for name, meaning in found}
+    pairs = re.findall(r"^    (\w+): (.*?)(?=^    \w|\Z)", text, re.DOTALL | re.MULTILINE)
+    meanings = {name: " ".join(meaning.split()) for name, meaning in pairs}
     meanings["facts"] = meanings.pop("facts_json").removesuffix(" See `facts`.") + " JSON."
     return meanings
 
@@ -416,7 +416,7 @@ def events() -> str:
 def events_listed() -> list[tuple[str, str, list[tuple[str, str, str]]]]:
     """Every event of the record: name, meaning, and field, type and meaning of each field."""
     source = EVENTS.read_text("utf-8")
-    found = []
+    events = []
     pattern = (
         r"/\*\*((?:(?!\*/).)*)\*/\s*final case class (AqePilot\w+)\((.*?)\n?\s*\)"
         r"\s*(?:extends|\n|\Z)"
@@ -424,13 +424,13 @@ def events_listed() -> list[tuple[str, str, list[tuple[str, str, str]]]]:
     for doc, name, body in re.findall(pattern, source, re.DOTALL):
         text = re.sub(r"^\s*\* ?", "", doc, flags=re.MULTILINE)
         about, *params = re.split(r"@param\s+", text)
-        said = {p.split()[0]: " ".join(p.split()[1:]) for p in params}
+        meanings = {p.split()[0]: " ".join(p.split()[1:]) for p in params}
         fields = [
-            (field, _event_type(kind), said.get(field) or _meaning(name, field))
+            (field, _event_type(kind), meanings.get(field) or _meaning(name, field))
             for field, kind in re.findall(r"(\w+): ((?:Option|Seq)\[\w+\]|\w+)", body)
         ]
-        found.append((name, " ".join(about.split()), fields))
-    return found
+        events.append((name, " ".join(about.split()), fields))
+    return events
 
 
 def _event_type(kind: str) -> str:
@@ -447,11 +447,16 @@ def _event_type(kind: str) -> str:
 def _meaning(event: str, field: str) -> str:
     """What is said below, else what the column of the same name means."""
     column = re.sub(r"(?=[A-Z])", "_", field).lower()
-    return SAID.get(f"{event}.{field}") or SAID.get(field) or _attributes().get(column) or ""
+    return (
+        FIELD_MEANINGS.get(f"{event}.{field}")
+        or FIELD_MEANINGS.get(field)
+        or _attributes().get(column)
+        or ""
+    )
 
 
 # Fields of events of which neither the Scala code nor a column says more than the name.
-SAID = {
+FIELD_MEANINGS = {
     "schemaVersion": "2",
     "time": "milliseconds since 1970",
     "sessionId": "the Spark session",

@@ -40,7 +40,7 @@ def read(folder: Path, part: str) -> list[Test]:
 
     A test that fails and then fails in its teardown stands in the file twice: it is one test.
     """
-    found: dict[tuple[Path, str, str], Test] = {}
+    tests: dict[tuple[Path, str, str], Test] = {}
     for path in sorted([*folder.glob(f"{part}.xml"), *folder.glob(f"{part}/**/*.xml")]):
         try:
             cases = ElementTree.parse(path).getroot().iter("testcase")
@@ -52,7 +52,7 @@ def read(folder: Path, part: str) -> list[Test]:
             file = "/".join([*within, owner.rpartition(".")[2]])
             seconds = float(case.get("time") or 0)
             test = Test(part, file, name, seconds, _outcome(case), _message(case))
-            before = found.get((path, owner, name))
+            before = tests.get((path, owner, name))
             if before:
                 outcome = "failed" if "failed" in (before.outcome, test.outcome) else test.outcome
                 test = test._replace(
@@ -60,8 +60,8 @@ def read(folder: Path, part: str) -> list[Test]:
                     outcome=outcome,
                     message=before.message or test.message,
                 )
-            found[path, owner, name] = test
-    return list(found.values())
+            tests[path, owner, name] = test
+    return list(tests.values())
 
 
 def _outcome(case: ElementTree.Element) -> str:

@@ -31,10 +31,10 @@ APPLICATIONS = "docs/**/spark-application.yaml"
 
 def files(*patterns: str) -> list[str]:
     """Returns what is there; a pattern without a file is a fault of this page."""
-    found = [str(p.relative_to(ROOT)) for pattern in patterns for p in sorted(ROOT.glob(pattern))]
-    if not found:
+    paths = [str(p.relative_to(ROOT)) for pattern in patterns for p in sorted(ROOT.glob(pattern))]
+    if not paths:
         sys.exit(f"no file is named {' or '.join(patterns)}")
-    return found
+    return paths
 
 
 def commands() -> Iterable[list[str]]:

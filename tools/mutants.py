@@ -58,15 +58,15 @@ def mutants(names: list[str]) -> list[Mutant]:
 
     A mutant's file has `breaks`, `sparks` and several `[[edit]]` of `file`, `old` and `new`.
     """
-    found = [Mutant(AS_IT_IS, "nothing: has to survive", ["3.5", "4.3"], [])]
+    listed = [Mutant(AS_IT_IS, "nothing: has to survive", ["3.5", "4.3"], [])]
     for path in sorted(MUTANTS.glob("*.toml")):
-        of = tomllib.loads(path.read_text())
-        edits = [Edit(edit["file"], edit["old"], edit["new"]) for edit in of["edit"]]
-        found.append(Mutant(path.stem, of["breaks"], of["sparks"], edits))
-    unknown = {*names} - {mutant.name for mutant in found}
+        table = tomllib.loads(path.read_text())
+        edits = [Edit(edit["file"], edit["old"], edit["new"]) for edit in table["edit"]]
+        listed.append(Mutant(path.stem, table["breaks"], table["sparks"], edits))
+    unknown = {*names} - {mutant.name for mutant in listed}
     if unknown:
         sys.exit(f"No such mutant: {', '.join(sorted(unknown))}")
-    return [mutant for mutant in found if not names or mutant.name in names]
+    return [mutant for mutant in listed if not names or mutant.name in names]
 
 
 def edited(mutant: Mutant) -> dict[str, str]:
@@ -149,19 +149,19 @@ def fuzzed(spark: Spark, examples: int, seed: int, log: Path) -> str:
     text = log.read_text()
     if not done.returncode:
         return f"survived {examples}"
-    found = re.search(r"Failed in example (\d+) .*", text)
-    if not found:
+    match = re.search(r"Failed in example (\d+) .*", text)
+    if not match:
         return f"no example failed, but the test did: see {log}"
     error = re.findall(r"^E +(\w[\w.]*(?:Error|Exception)\b:? ?.*)", text, re.MULTILINE)
-    return f"{found[1]} ({error[0][:70].strip() if error else 'see ' + str(log)})"
+    return f"{match[1]} ({error[0][:70].strip() if error else 'see ' + str(log)})"
 
 
 def sparks(names: list[str]) -> list[Spark]:
     lines = (ROOT / "python" / "aqepilot" / "spark_versions.csv").read_text().splitlines()
     rows = [line.split(",") for line in lines[1:]]
-    found = [Spark(row[0], row[1], row[2]) for row in rows if row[4] == "full" and row[0] in names]
+    listed = [Spark(row[0], row[1], row[2]) for row in rows if row[4] == "full" and row[0] in names]
     patches = [Spark(row[0], row[1], name) for name in names for row in rows if _has(row, name)]
-    return [*found, *patches]
+    return [*listed, *patches]
 
 
 def _has(row: list[str], patch: str) -> bool:

@@ -62,16 +62,16 @@ def classes(point: catalog.Point) -> Iterator[str]:
     seen: dict[tuple[Attribute, ...], str] = {}
     members = []
     for name, facts in groups.items():
-        of = name.title() if name in SHARED else prefix + name.title()
-        members.append(Attribute(name, of, ""))
+        class_name = name.title() if name in SHARED else prefix + name.title()
+        members.append(Attribute(name, class_name, ""))
         if name in SHARED:
             continue
-        same = seen.setdefault(facts, of)
-        if same == of:
-            yield from group(of, facts, f"The facts `{name}` at `{point.name}`.")
+        same = seen.setdefault(facts, class_name)
+        if same == class_name:
+            yield from group(class_name, facts, f"The facts `{name}` at `{point.name}`.")
         else:
             about = f"The facts `{name}` at `{point.name}`: those of `{same}`."
-            yield _class(of, f"{same}, Protocol", about)
+            yield _class(class_name, f"{same}, Protocol", about)
     about = f"The facts at `{point.name}`.\n\n{_sentence(point.summary)} Asked {point.asked}."
     yield _class(f"{prefix}Facts", "Protocol", about, members)
     yield from decision(point, prefix)
@@ -81,9 +81,9 @@ def group(name: str, facts: Iterable[Attribute], about: str = "") -> Iterator[st
     members = []
     for fact in facts:
         if fact.items:
-            of = name.removesuffix(fact.name.title()) + fact.name.title().removesuffix("s")
-            yield from group(of, fact.items, f"One of `{fact.name}`.")
-            fact = fact._replace(type=f"tuple[{of}, ...]")
+            class_name = name.removesuffix(fact.name.title()) + fact.name.title().removesuffix("s")
+            yield from group(class_name, fact.items, f"One of `{fact.name}`.")
+            fact = fact._replace(type=f"tuple[{class_name}, ...]")
         members.append(fact._replace(type=f"{fact.type} | None"))
     yield _class(name, "Protocol", about or f"The facts `{name.lower()}`, at every point.", members)
 
@@ -99,8 +99,8 @@ def decision(point: catalog.Point, prefix: str) -> Iterator[str]:
     if fields:
         about = f"The decision at `{point.name}`.\n\n{_sentence(point.answer_meaning)}"
         members = [f._replace(type=f"{f.type} | None = None") for f in fields]
-        of = _class(prefix, "_Decision", about, members)
-        yield f"@dataclass(frozen=True, kw_only=True)\n{of}"
+        class_name = _class(prefix, "_Decision", about, members)
+        yield f"@dataclass(frozen=True, kw_only=True)\n{class_name}"
 
 
 def _groups(point: catalog.Point) -> dict[str, tuple[Attribute, ...]]:

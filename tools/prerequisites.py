@@ -34,16 +34,16 @@ def java_problem():
     home = os.environ.get("JAVA_HOME")
     javac = os.path.join(home, "bin", "javac") if home else "javac"
     try:
-        said = subprocess.check_output([javac, "-version"], stderr=subprocess.STDOUT).decode()
+        output = subprocess.check_output([javac, "-version"], stderr=subprocess.STDOUT).decode()
     except (OSError, subprocess.CalledProcessError):
-        said = ""
-    found = re.search(r"javac (?:1\.)?(\d+)", said)
-    if found and int(found.group(1)) in JAVA_WANTED:
+        output = ""
+    match = re.search(r"javac (?:1\.)?(\d+)", output)
+    if match and int(match.group(1)) in JAVA_WANTED:
         return None
     return (
         "Java 17 or 21 (a JDK) is needed, found %s: install one (on Debian or Ubuntu:"
         " apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at it"
-        % (found.group(0) if found else "no %s" % javac)
+        % (match.group(0) if match else "no %s" % javac)
     )
 
 

@@ -92,9 +92,9 @@ def sentences(text: str) -> Iterator[Sentence]:
 
 def problems(page: str, text: str) -> Iterator[str]:
     """Yields what is wrong with a page, each with its line."""
-    found = list(sentences(text))
+    listed = list(sentences(text))
     rules = WORDS if page.startswith("docs/evidence/") else WORDS | NOTES
-    for sentence in found:
+    for sentence in listed:
         if sentence.words > LONGEST:
             yield f"{page}:{sentence.line}: {sentence.words} words in: {sentence.text}"
         for pattern, advice in rules.items():
@@ -103,7 +103,7 @@ def problems(page: str, text: str) -> Iterator[str]:
                 continue
             if match := re.search(pattern, sentence.text, re.IGNORECASE):
                 yield f"{page}:{sentence.line}: '{match[0]}' ({advice}) in: {sentence.text}"
-    long = [s.words for s in found if re.search(r"[.!?:]\)?$", s.text)]
+    long = [s.words for s in listed if re.search(r"[.!?:]\)?$", s.text)]
     if long and sum(long) / len(long) > MEAN:
         yield f"{page}:1: {sum(long) / len(long):.1f} words a sentence, more than {MEAN}"
 
@@ -120,11 +120,11 @@ def main() -> int:
     failed = bool(gone)
     for path in pages():
         page = path.relative_to(ROOT).as_posix()
-        found = list(problems(page, path.read_text("utf-8")))
+        listed = list(problems(page, path.read_text("utf-8")))
         if page in NOT_YET:
-            found = [] if found else [f"{page}:1: passes, so take it out of NOT_YET"]
-        failed |= bool(found)
-        for problem in found:
+            listed = [] if listed else [f"{page}:1: passes, so take it out of NOT_YET"]
+        failed |= bool(listed)
+        for problem in listed:
             print(problem, file=sys.stderr)
     return int(failed)
 

@@ -16,10 +16,10 @@ def notes(text: str, version: str) -> str:
     'Two.'
     """
     number = version.removeprefix("v")
-    found = re.search(rf"^## {re.escape(number)}\b.*?\n(.*?)(?=^## |\Z)", text, re.M | re.S)
-    if found is None or not found[1].strip():
+    match = re.search(rf"^## {re.escape(number)}\b.*?\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    if match is None or not match[1].strip():
         sys.exit(f"{CHANGELOG.name} says nothing under '## {number}'")
-    return found[1].strip()
+    return match[1].strip()
 
 
 if __name__ == "__main__":

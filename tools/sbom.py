@@ -33,13 +33,13 @@ def of_wheel(wheel: Path) -> dict[str, Bom]:
         name = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         metadata = Parser().parsestr(archive.read(name).decode())
         jars = {Path(n).name: archive.read(n) for n in archive.namelist() if n.endswith(".jar")}
-    found = {jar: _bom(_jar(jar, content), ()) for jar, content in jars.items()}
+    boms = {jar: _bom(_jar(jar, content), ()) for jar, content in jars.items()}
     own = _component(
         PackageURL("pypi", name=metadata["Name"], version=metadata["Version"]), wheel.read_bytes()
     )
     needed = (Requirement(text) for text in metadata.get_all("Requires-Dist", []))
     parts = [*(_jar(jar, content) for jar, content in jars.items()), *map(_needed, needed)]
-    return {wheel.name: _bom(own, parts), **found}
+    return {wheel.name: _bom(own, parts), **boms}
 
 
 def _jar(name: str, content: bytes) -> Component:
@@ -75,13 +75,13 @@ def _needed(requirement: Requirement) -> Component:
     )
 
 
-def _bom(of: Component, parts: Iterable[Component]) -> Bom:
+def _bom(component: Component, parts: Iterable[Component]) -> Bom:
     """The same for the same bytes: neither a time nor a random number is in it."""
-    content = next(iter(of.hashes)).content
-    bom = Bom(components=parts, serial_number=uuid5(NAMESPACE_URL, f"{of.purl}#{content}"))
-    bom.metadata.component = of
+    content = next(iter(component.hashes)).content
+    bom = Bom(components=parts, serial_number=uuid5(NAMESPACE_URL, f"{component.purl}#{content}"))
+    bom.metadata.component = component
     bom.metadata.timestamp = None
-    bom.register_dependency(of, bom.components)
+    bom.register_dependency(component, bom.components)
     return bom
 
 

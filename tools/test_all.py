@@ -175,7 +175,7 @@ def run(parts: list[str]) -> list[Outcome]:
     """Runs the parts and returns how each ended; those that need a failed one are not run."""
     waiting, running = list(parts), list[Running]()
     outcomes = dict[str, Outcome]()
-    said = started = time.monotonic()
+    reported = started = time.monotonic()
     try:
         while waiting or running:
             while part := next_part(waiting, [r.part for r in running], outcomes):
@@ -193,10 +193,10 @@ def run(parts: list[str]) -> list[Outcome]:
                         say(f"\n==== make {one.part}: the end of {one.log}")
                         say("\n".join(last_lines(one.part, LAST_LINES)))
                     say(f"==== make {one.part}: {ended.outcome} in {ended.seconds:.0f} s")
-            if time.monotonic() - said >= SAYS_SO_EACH_S:
-                said = time.monotonic()
+            if time.monotonic() - reported >= SAYS_SO_EACH_S:
+                reported = time.monotonic()
                 for one in running:
-                    minutes = (said - started) / 60
+                    minutes = (reported - started) / 60
                     say(f"[{minutes:3.0f} min] {one.part}, {one.seconds:.0f} s: {one.last_line()}")
     finally:
         for one in running:

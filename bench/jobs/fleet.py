@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-tables, told = sys.argv[1:3]
-day = json.loads(Path(told).read_text("utf-8"))
+tables, day_file = sys.argv[1:3]
+day = json.loads(Path(day_file).read_text("utf-8"))
 files = {path.stem: str(path) for path in sorted(Path(tables).glob("*.parquet"))}
 schemas = {}
 applications = day["applications"]

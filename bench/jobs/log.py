@@ -13,7 +13,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession, functions
 
-from aqepilot import Log, read_log
+from aqepilot import read_log
+from aqepilot.eventlog.frames import columns
 
 spark = SparkSession.builder.appName("bench-log").getOrCreate()
 lines = Path(sys.argv[1]).read_bytes()
@@ -44,7 +45,7 @@ speed = {
     / seconds(spark.read.schema(schema).json(path)),
 }
 spark.conf.unset("spark.sql.caseSensitive")
-for name in Log._fields:
+for name in columns.FRAMES:
     speed[f"read_log: {name}"] = megabytes / seconds(getattr(log, name))
 
 decisions = read_log(spark, Path(sys.argv[1]).as_uri()).decisions.cache()
@@ -68,9 +69,9 @@ cores = spark.sparkContext.defaultParallelism
 answers = {"answers": replayed.drop("facts"), "answers with their facts": replayed}
 # The first of a session waits for the JVM to compile what it runs.
 replays = {
-    f"{what}, {when}": of_point.count() / seconds(of) / cores
+    f"{what}, {when}": of_point.count() / seconds(answer) / cores
     for when in ("first", "again")
-    for what, of in answers.items()
+    for what, answer in answers.items()
 }
 facts_kb = of_point.agg(functions.avg(functions.length("facts"))).collect()[0][0] / 1000
 print(

@@ -69,10 +69,10 @@ def passed_ms() -> dict[str, float]:
 
 for _ in range(work["warm_up"]):
     passed_ms()
-found = {name: [] for name in sessions}
+times = {name: [] for name in sessions}
 for _ in range(work["rounds"]):
     passes = [passed_ms() for _ in range(work["timed"])]
     for name in sessions:
-        found[name].append(statistics.median(ms[name] for ms in passes))
-print(json.dumps(found))
+        times[name].append(statistics.median(ms[name] for ms in passes))
+print(json.dumps(times))
 spark.stop()

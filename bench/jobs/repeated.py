@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-tables, told, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+tables, queries_file, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 spark = SparkSession.builder.getOrCreate()
 for path in sorted(Path(tables).glob("*.parquet")):
     spark.read.parquet(str(path)).createOrReplaceTempView(path.stem)
-queries = json.loads(Path(told).read_text("utf-8"))
+queries = json.loads(Path(queries_file).read_text("utf-8"))
 order = random.Random(1)
 for number in range(rounds + 1):
     for name in order.sample(list(queries), len(queries)):

@@ -46,9 +46,9 @@ for number in range(-work["warm_up"], work["rounds"]):
 
             aqepilot.use(session, file)
         begun, start = time.time(), time.perf_counter()
-        found = sorted(map(str, job.run(session, folder, file == "changed")))
+        result = sorted(map(str, job.run(session, folder, file == "changed")))
         seconds = time.perf_counter() - start
-        rows = rows or found
-        error = None if rows == found else "OTHER ROWS"
+        rows = rows or result
+        error = None if rows == result else "OTHER ROWS"
         print("RUN", json.dumps([number, way, seconds, error, written(folder, begun)]), flush=True)
 root.stop()

@@ -48,8 +48,8 @@ def run(spark: SparkSession, query, group: str) -> list:
 
 def files(table: str) -> tuple[int, int]:
     """How many files of data a table has, and their bytes."""
-    found = [f for f in Path("spark-warehouse", table).rglob("part-*") if f.is_file()]
-    return len(found), sum(f.stat().st_size for f in found)
+    parts = [f for f in Path("spark-warehouse", table).rglob("part-*") if f.is_file()]
+    return len(parts), sum(f.stat().st_size for f in parts)
 
 
 rows = {}
@@ -59,18 +59,18 @@ for number in range(-work["warm_up"], work["rounds"]):
     last = dict.fromkeys(sessions, -1)
     for at, name in enumerate(work["queries"]):
         for way in in_turn(work["ways"], max(number, 0) + at):
-            start, error, found = time.perf_counter(), None, None
+            start, error, frame = time.perf_counter(), None, None
             try:
-                found = run(sessions[way], queries[name], f"{number}|{name}|{way}")
+                frame = run(sessions[way], queries[name], f"{number}|{name}|{way}")
             except Exception as failed:
                 error = str(failed).strip().splitlines()[0][:300]
             seconds = time.perf_counter() - start
             # The first that ran, plain or not: all have to give the same.
-            if found is not None and rows.setdefault(name, found) != found:
+            if frame is not None and rows.setdefault(name, frame) != frame:
                 error = "OTHER ROWS"
             changes, last[way] = adopted(sessions[way], last[way])
             writes = queries[name].writes
             wrote = files(writes) if writes and not error else (None, None)
-            told = [number, name, way, seconds, changes, error, *wrote]
-            print("RUN", json.dumps(told), flush=True)
+            line = [number, name, way, seconds, changes, error, *wrote]
+            print("RUN", json.dumps(line), flush=True)
 root.stop()

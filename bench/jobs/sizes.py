@@ -31,7 +31,7 @@ compiler = jvm.org.codehaus.janino.SimpleCompiler()
 compiler.cook(work["code"])
 costs = compiler.getClassLoader().loadClass("Costs").newInstance()
 conf = spark.sparkContext._jsc.sc().conf()
-given = {key: conf.get(key) for key in (EXTENSIONS, COST_EVALUATOR)}
+initial = {key: conf.get(key) for key in (EXTENSIONS, COST_EVALUATOR)}
 
 # Two map tasks write each table; what is read of it is little, however many reduce tasks there are.
 for number, columns in enumerate(work["columns"]):
@@ -46,7 +46,7 @@ schemas = [
 
 def session(has_aqepilot: bool, policies: dict[str, str]) -> JavaObject:
     """A session of this SparkContext, made as an application's first one is."""
-    for key, value in given.items():
+    for key, value in initial.items():
         if has_aqepilot:
             conf.set(key, value)
         else:
@@ -105,10 +105,10 @@ def decided(made: JavaObject, after: int) -> list:
 
 
 def in_turn(case: dict) -> dict[str, list[float]]:
-    found = {name: cost(sessions[name], case) for name in turn}
+    costs = {name: cost(sessions[name], case) for name in turn}
     turn.append(turn.pop(0))
     turn.reverse()
-    return found
+    return costs
 
 
 for case in work["cases"]:
@@ -118,15 +118,15 @@ for case in work["cases"]:
         name: max((d["decision_id"] for d in decided(sessions[name], -1)), default=-1)
         for name in work["policies"]
     }
-    found = defaultdict(list)
+    times = defaultdict(list)
     for _ in range(case["rounds"]):
         for name, took in in_turn(case).items():
-            found[name].append(took)
+            times[name].append(took)
     asked = {}
     for name in work["policies"]:
         by_reason = defaultdict(list)
         for d in decided(sessions[name], before[name]):
             by_reason[d["point"] + " " + d["reason"]].append(d["asked_us"])
         asked[name] = {key: [len(us), median(us)] for key, us in by_reason.items()}
-    print("CASE " + json.dumps([case["name"], found, asked]), flush=True)
+    print("CASE " + json.dumps([case["name"], times, asked]), flush=True)
 spark.stop()

@@ -12,15 +12,15 @@ from aqepilot import read_log
 
 ALL = 1000
 spark = SparkSession.builder.appName("bench-suggested").getOrCreate()
-found = []
+listed = []
 for path in sys.argv[1:]:
     log = read_log(spark, path)
     named = log.queries.where("description IS NOT NULL").select("fingerprint", "description")
-    found.append(
+    listed.append(
         {
             "suggestions": [one._asdict() for one in log.suggest(top=ALL)],
             "named": [list(row) for row in named.distinct().collect()],
         }
     )
-print(json.dumps(found))
+print(json.dumps(listed))
 spark.stop()

@@ -67,8 +67,8 @@ def tried(
     folder: Path, name: str, suggested: Mapping[str, list[dict[str, Any]]], rounds: int
 ) -> dict[str, Any]:
     """Runs a job in turn without and with what its own finding says, if there is one."""
-    for kind, found in suggested.items():
-        console.print(f"{name}, {kind}: {', '.join(one['kind'] for one in found) or 'nothing'}")
+    for kind, listed in suggested.items():
+        console.print(f"{name}, {kind}: {', '.join(one['kind'] for one in listed) or 'nothing'}")
     runs: list[Any] = []
     own = _own(name, suggested)
     if own:
@@ -79,10 +79,14 @@ def tried(
             Path(way).write_text(enforced, encoding="utf-8")
         ways = {PLAIN: "", WITH: way, AGAIN: ""}
         work = Work(name, str(folder / "tables"), ways, rounds, warm_up=1)
-        for number, of, seconds, error, files in _ran(folder, work):
-            console.print(f"{name}, round {number + 1}: {of}: {error or f'{seconds:.2f} s'}")
+        for number, kind_of_run, seconds, error, files in _ran(folder, work):
+            console.print(
+                f"{name}, round {number + 1}: {kind_of_run}: {error or f'{seconds:.2f} s'}"
+            )
             if number >= 0:
-                runs.append({"way": of, "seconds": seconds, "error": error, "files": files})
+                runs.append(
+                    {"way": kind_of_run, "seconds": seconds, "error": error, "files": files}
+                )
     return {"suggestions": suggested, "runs": runs}
 
 
@@ -111,8 +115,8 @@ def _ran(
     folder: Path, work: Work, conf: Mapping[str, str] | None = None, extension: bool = True
 ) -> Iterator[Any]:
     """Yields what the job says of each run."""
-    told = folder / "work.json"
-    told.write_text(json.dumps(work._asdict()), encoding="utf-8")
+    work_file = folder / "work.json"
+    work_file.write_text(json.dumps(work._asdict()), encoding="utf-8")
     job = JOBS[work.job]
     slots = job.master.removeprefix("local[").removesuffix("]")
     for line in submitting.lines(
@@ -124,7 +128,7 @@ def _ran(
             "spark.default.parallelism": slots,
             **(conf or {}),
         },
-        job_words=[str(told)],
+        job_words=[str(work_file)],
         master=job.master,
         memory="2g",
         quick=False,
@@ -150,30 +154,30 @@ def suggestions(
     )
     if run.returncode:
         raise SystemExit(f"no suggestions were made:\n{run.stderr[-3000:]}")
-    found: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(dict)
-    told = json.loads(run.stdout.strip().splitlines()[-1])
-    for (name, kind), of in zip(logs, told, strict=True):
-        found[name][kind] = of["suggestions"]
-    return found
+    by_job: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(dict)
+    printed = json.loads(run.stdout.strip().splitlines()[-1])
+    for (name, kind), result in zip(logs, printed, strict=True):
+        by_job[name][kind] = result["suggestions"]
+    return by_job
 
 
-def table(found: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
+def table(jobs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """Returns a row for each job."""
-    return [_row(name, of) for name, of in found.items()]
+    return [_row(name, job) for name, job in jobs.items()]
 
 
-def _row(name: str, of: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(name: str, figures: Mapping[str, Any]) -> tuple[str, ...]:
     job = JOBS[name]
-    kinds = {kind: [one["kind"] for one in of["suggestions"][kind]] for kind in (BARE, ASKED)}
+    kinds = {kind: [one["kind"] for one in figures["suggestions"][kind]] for kind in (BARE, ASKED)}
     named = [", ".join(kinds[kind]) or "nothing" for kind in (ASKED, BARE)]
     head = (name, job.master.removeprefix("local[").removesuffix("]"), *named)
-    own = _own(name, of["suggestions"])
+    own = _own(name, figures["suggestions"])
     if not own:
         return (*head, "", "", "", "", "", "")
     runs: dict[str, list[Any]] = {PLAIN: [], WITH: [], AGAIN: []}
-    for run in of["runs"]:
+    for run in figures["runs"]:
         runs[run["way"]].append(run)
-    said = verdict(runs)
+    outcome = verdict(runs)
     files = {
         way: max((count for count in runs[way][-1]["files"].values()), default=0)
         for way in (PLAIN, WITH)
@@ -182,8 +186,8 @@ def _row(name: str, of: Mapping[str, Any]) -> tuple[str, ...]:
         *head,
         f"a policy at {own['point']}" if own["policy"] else "the change",
         *(_seconds(runs[way]) for way in (PLAIN, WITH)),
-        "" if said.ratio is None else f"{100 * (said.ratio - 1):+.0f} %",
-        "" if said.noise is None else f"{100 * (said.noise - 1):.0f} %",
+        "" if outcome.ratio is None else f"{100 * (outcome.ratio - 1):+.0f} %",
+        "" if outcome.noise is None else f"{100 * (outcome.noise - 1):.0f} %",
         f"{files[PLAIN]} to {files[WITH]}" if job.finding == "small_files" else "",
     )
 

@@ -76,16 +76,20 @@ def measure(
         size: Of the tables; 1 is what is documented.
     """
     shape = SHAPES[name]
-    queries = [of for of in {**shape.queries, **shape.counters} if not only or of in only]
+    queries = [
+        query_name
+        for query_name in {**shape.queries, **shape.counters}
+        if not only or query_name in only
+    ]
     work = Work(name, size, queries, ways(name), rounds, shape.warm_up)
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {
-        of: {way: [] for way in work.ways} for of in queries
+    runs_by_query: dict[str, dict[str, list[dict[str, Any]]]] = {
+        query_name: {way: [] for way in work.ways} for query_name in queries
     }
     console = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="aqepilot-shapes-") as folder:
-        told, log = Path(folder, "work.json"), Path(folder, "log")
+        work_file, log = Path(folder, "work.json"), Path(folder, "log")
         log.mkdir()
-        told.write_text(json.dumps(work._asdict()), encoding="utf-8")
+        work_file.write_text(json.dumps(work._asdict()), encoding="utf-8")
         conf = {
             **settings(shape),
             "spark.eventLog.enabled": "true",
@@ -98,7 +102,7 @@ def measure(
             JOB.read_text("utf-8"),
             timeout_s=6 * 3600,
             conf=conf,
-            job_words=[str(told)],
+            job_words=[str(work_file)],
             master=shape.master,
             memory="3g",
             quick=False,
@@ -115,21 +119,21 @@ def measure(
             if number >= 0:
                 run = {"seconds": seconds, "adopted": adopted, "error": error}
                 run |= {"files": files, "file_bytes": size}
-                found[query][way].append({**run, "group": f"{number}|{query}|{way}"})
+                runs_by_query[query][way].append({**run, "group": f"{number}|{query}|{way}"})
         (written,) = (path for path in log.iterdir() if path.is_file())
         tasks = by_group(written)
-    for runs in (runs for of in found.values() for runs in of.values()):
+    for runs in (runs for query_name in runs_by_query.values() for runs in query_name.values()):
         for run in runs:
             group = run.pop("group")
             run["tasks"] = tasks[group]._asdict() if group in tasks else None
-    return found
+    return runs_by_query
 
 
-def table(found: dict[str, dict[str, list[dict[str, Any]]]]) -> list[tuple[str, ...]]:
+def table(runs_by_query: dict[str, dict[str, list[dict[str, Any]]]]) -> list[tuple[str, ...]]:
     """Returns a row for each query and way."""
     return [
         _row(query, way, runs, by_way[PLAIN])
-        for query, by_way in found.items()
+        for query, by_way in runs_by_query.items()
         for way, runs in by_way.items()
     ]
 
@@ -141,15 +145,15 @@ def _row(
     errors = {run["error"] for run in runs if run["error"]}
     head = (query, way) if way == PLAIN else ("", way)
     if not good:
-        said = next(iter(errors), "not run")
-        return (*head, f"fails: {said[:80]}", *[""] * 6, str(len(runs)), "", "", "")
+        outcome = next(iter(errors), "not run")
+        return (*head, f"fails: {outcome[:80]}", *[""] * 6, str(len(runs)), "", "", "")
     pairs = [
         ours["seconds"] / theirs["seconds"]
         for ours, theirs in zip(runs, plain, strict=False)
         if not ours["error"] and not theirs["error"]
     ]
     to_plain = f"{statistics.median(pairs):.3f}" if pairs and way != PLAIN else ""
-    of = {
+    seconds_by_way = {
         key: statistics.median(run["tasks"][key] for run in good if run["tasks"])
         for key in ("longest_s", "over_median", "seconds", "count", "spilled_bytes")
     }
@@ -157,11 +161,11 @@ def _row(
         *head,
         f"{statistics.median(run['seconds'] for run in good):.2f}",
         to_plain,
-        f"{of['longest_s']:.2f}",
-        f"{of['over_median']:.1f}",
-        f"{of['seconds']:.1f}",
-        f"{of['count']:g}",
-        f"{of['spilled_bytes'] / 1e6:.0f}",
+        f"{seconds_by_way['longest_s']:.2f}",
+        f"{seconds_by_way['over_median']:.1f}",
+        f"{seconds_by_way['seconds']:.1f}",
+        f"{seconds_by_way['count']:g}",
+        f"{seconds_by_way['spilled_bytes'] / 1e6:.0f}",
         str(len(runs) - len(good)),
         f"{statistics.median(run['adopted'] for run in runs):g}",
         *_files(good),
@@ -173,5 +177,5 @@ def _files(runs: Sequence[dict[str, Any]]) -> tuple[str, str]:
     wrote = [(run["files"], run["file_bytes"]) for run in runs if run.get("files")]
     if not wrote:
         return "", ""
-    count, size = (statistics.median(of) for of in zip(*wrote, strict=True))
+    count, size = (statistics.median(values) for values in zip(*wrote, strict=True))
     return f"{count:g}", f"{size / count / 1000:.0f}"

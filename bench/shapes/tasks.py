@@ -44,10 +44,10 @@ def by_group(log: Path) -> dict[str, Tasks]:
                 event = json.loads(line)
                 stage = event["Stage ID"]
                 tasks[groups.get(stage, "")][stage].append(event)
-    return {group: _of(stages.values()) for group, stages in tasks.items()}
+    return {group: _tasks(stages.values()) for group, stages in tasks.items()}
 
 
-def _of(stages: Iterable[list[dict[str, Any]]]) -> Tasks:
+def _tasks(stages: Iterable[list[dict[str, Any]]]) -> Tasks:
     stages = list(stages)
     longest = max(stages, key=lambda stage: max(map(_seconds, stage)))
     every = [task for stage in stages for task in stage]

@@ -36,7 +36,7 @@ def runs(plain: Seconds, ours: Seconds, again: Seconds) -> dict[str, list[dict[s
 def test_a_suggestion_helps_by_more_than_the_noise_or_where_a_query_fails_without(
     plain: Seconds, ours: Seconds, again: Seconds, said: str
 ) -> None:
-    assert verdict(runs(plain, ours, again)).said == said
+    assert verdict(runs(plain, ours, again)).word == said
 
 
 def test_suggestions_are_counted_once_and_those_about_counters_apart() -> None:
@@ -48,9 +48,9 @@ def test_suggestions_are_counted_once_and_those_about_counters_apart() -> None:
     of_counters = {"of": "counters", "runs": {"counter: c": runs([1.0], [2.0], [1.0])}}
     made = [suggestion | of_queries, suggestion | of_counters, suggestion | {"of": "x", "runs": {}}]
     found = {"hot_key": {"queries": 2, "counters": 1, "suggestions": made[:2]}}
-    each, totals = suggestion_tables.of(found, 1)
+    each, totals = suggestion_tables.tables(found, 1)
     assert totals[2] == [("hot_key", "2", "1", "1", "0", "0", "1", "1")]
-    (unmeasured, _) = suggestion_tables.of({"t": found["hot_key"] | {"suggestions": made}}, 1)
+    (unmeasured, _) = suggestion_tables.tables({"t": found["hot_key"] | {"suggestions": made}}, 1)
     for _, head, rows in (each, totals, unmeasured):
         assert {len(row) for row in rows} == {len(head)}
 

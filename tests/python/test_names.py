@@ -1,0 +1,59 @@
+"""Names are nouns or verbs: what a value holds can be read and searched for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("python/aqepilot", "bench", "tools")
+# They say nothing of a thing, and stand in every second sentence.
+NO_NAMES = {"of", "its", "said", "told", "found", "given"}
+
+
+def names(text: str) -> Iterator[tuple[str, int]]:
+    """Yields the names that a source gives to functions, parameters, values and fields."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr, node.lineno
+        elif isinstance(node, ast.alias) and node.asname:
+            yield node.asname, node.lineno
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            yield node.name, node.lineno
+
+
+# These are being put together as aqepilot.submit.
+LATER = {"check.py", "doctor.py", "jars.py", "live.py", "probe.py", "submit"}
+
+
+def without_a_noun(text: str) -> list[str]:
+    return [f"{line}: {name}" for name, line in names(text) if name.strip("_").lower() in NO_NAMES]
+
+
+@pytest.mark.parametrize("folder", SOURCES)
+def test_every_name_has_a_noun_or_a_verb(folder: str) -> None:
+    files = [file for file in (ROOT / folder).rglob("*.py") if LATER.isdisjoint(file.parts)]
+    assert files
+    wrong = {str(file): without_a_noun(file.read_text("utf-8")) for file in files}
+    assert {file: lines for file, lines in wrong.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["def of(a): ...", "def f(its): ...", "found = 1", "self.told = 1", "import json as _said"],
+)
+def test_a_name_without_one_is_found(text: str) -> None:
+    assert without_a_noun(text)
+
+
+def test_a_noun_is_none_of_them() -> None:
+    assert without_a_noun("def offer(findings): ...\ntold_lines = 1\nx = a.of") == []
