@@ -33,8 +33,9 @@ from bench import (  # noqa: E402
 )
 from bench.cases import CASES  # noqa: E402
 from bench.figures import Spread, ratios, spread  # noqa: E402
-from bench.reported import JOBS, trying  # noqa: E402
-from bench.shapes import SHAPES, running  # noqa: E402
+from bench.reported import JOBS, trials  # noqa: E402
+from bench.shapes import SHAPES  # noqa: E402
+from bench.shapes import runs as shape_runs  # noqa: E402
 
 NAMES = list(
     dict.fromkeys(
@@ -89,7 +90,7 @@ def main() -> None:
     if "shapes" in options.part:
         figures["shapes"] = {}
         for name in _chosen(SHAPES, options):
-            figures["shapes"][name] = running.measure(name, options.rounds, options.queries)
+            figures["shapes"][name] = shape_runs.measure(name, options.rounds, options.queries)
             _write(options, where, figures)
     if "suggestions" in options.part:
         figures["suggestions"] = {}
@@ -99,7 +100,7 @@ def main() -> None:
             )
             _write(options, where, figures)
     if "reported" in options.part:
-        figures["reported"] = trying.measure(_chosen(JOBS, options), options.rounds)
+        figures["reported"] = trials.measure(_chosen(JOBS, options), options.rounds)
     if "overhead" in options.part:
         figures["overhead"] = {"sizes": overhead.sizes(options.scale, options.queries)}
         _write(options, where, figures)
@@ -224,13 +225,13 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             lines += _table(what, head, rows)
     for name, times in figures.get("shapes", {}).items():
         title = f"{name}, {SHAPES[name].master}, {rounds} rounds"
-        lines += _table(title, running.HEAD, running.table(times))
+        lines += _table(title, shape_runs.HEAD, shape_runs.table(times))
     if "suggestions" in figures:
         for table in suggestion_tables.tables(figures["suggestions"], rounds):
             lines += _table(*table)
     if "reported" in figures:
         title = f"What is suggested about reported jobs, and {texts.plural(rounds, 'round')} of it"
-        lines += _table(title, trying.HEAD, trying.table(figures["reported"]))
+        lines += _table(title, trials.HEAD, trials.table(figures["reported"]))
     if "first_query" in figures:
         for table in first_query.tables(figures["first_query"]):
             lines += _table(*table)

@@ -13,7 +13,7 @@ from aqepilot.analysis.experiment import adjustment, randomization
 from aqepilot.analysis.experiment.analysis import analyse
 from aqepilot.analysis.experiment.guards import EFFECT_ALPHA
 from aqepilot.analysis.experiment.runs import Runs
-from bench import repeated, simulated
+from bench import repeated, simulation
 from bench.experiments import EFFECT, EXPERIMENTS, SD, Floats
 
 JOBS = 20
@@ -147,8 +147,8 @@ def ab(
     rows = []
     for name in noises:
         for share in (0.5, 0.1):
-            nil = simulated.each(_experiment, experiments, seed, name, share, 0.0)
-            outcomes = simulated.each(_experiment, experiments, seed + 1, name, share, EFFECT)
+            nil = simulation.each(_experiment, experiments, seed, name, share, 0.0)
+            outcomes = simulation.each(_experiment, experiments, seed + 1, name, share, EFFECT)
             after = [f["after"] for f in outcomes]
             median = float(np.median(after))
             rows.append(
@@ -197,7 +197,7 @@ def days(
     rows = []
     for name in noises:
         for share in (0.5, 0.1):
-            outcomes = simulated.each(_found_after, experiments, seed, name, share)
+            outcomes = simulation.each(_found_after, experiments, seed, name, share)
             row: dict[str, Any] = {"noise": name, "share": share, "experiments": experiments}
             for what in ("looking", "looking_by_job", "looking_unadjusted"):
                 row[what] = _in_four_of_five(sorted(outcome[what] for outcome in outcomes))
@@ -256,7 +256,7 @@ def verdicts(
     """
     rows = []
     for share in shares:
-        outcomes = simulated.each(_verdict, experiments, seed, share, looks)
+        outcomes = simulation.each(_verdict, experiments, seed, share, looks)
         wrong, harmed = (float(np.mean(column)) for column in zip(*outcomes, strict=True))
         row = {"share": share, "wrong": wrong, "harmed": harmed}
         rows.append(row | {"experiments": experiments, "looks": looks})

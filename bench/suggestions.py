@@ -34,7 +34,8 @@ import tpch
 from aqepilot import catalog
 from bench import turns
 from bench.recipes import OF_ALL
-from bench.shapes import SHAPES, running
+from bench.shapes import SHAPES
+from bench.shapes import runs as shape_runs
 from bench.shapes.shape import Query, one
 from bench.suggestion_tables import AGAIN, PLAIN, WITH
 
@@ -252,7 +253,7 @@ def _ran(folder: Path, work: Work, conf: Mapping[str, str] | None = None) -> Ite
         folder / "job",
         (JOBS / "suggestions.py").read_text("utf-8"),
         timeout_s=24 * 3600,
-        conf={**(running.settings(shape) if shape else OF_ALL), **(conf or {})},
+        conf={**(shape_runs.settings(shape) if shape else OF_ALL), **(conf or {})},
         job_words=[str(work_file)],
         master=shape.master if shape else "local[2]",
         memory="3g" if shape else "8g",

@@ -447,12 +447,8 @@ def _event_type(kind: str) -> str:
 def _meaning(event: str, field: str) -> str:
     """What is said below, else what the column of the same name means."""
     column = re.sub(r"(?=[A-Z])", "_", field).lower()
-    return (
-        FIELD_MEANINGS.get(f"{event}.{field}")
-        or FIELD_MEANINGS.get(field)
-        or _attributes().get(column)
-        or ""
-    )
+    own = FIELD_MEANINGS.get(f"{event}.{field}") or FIELD_MEANINGS.get(field)
+    return own or _attributes().get(column) or ""
 
 
 # Fields of events of which neither the Scala code nor a column says more than the name.

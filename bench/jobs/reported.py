@@ -1,6 +1,6 @@
 """Runs a reported job in ways, in sessions of one application; prints a line for each run.
 
-spark-submit reported.py <file with the JSON of `bench.reported.trying.Work`>
+spark-submit reported.py <file with the JSON of `bench.reported.trials.Work`>
 
 Each round runs it once in each way, one after the other; the order rotates and turns around. All
 ways have to give the same rows.

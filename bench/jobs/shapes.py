@@ -1,6 +1,6 @@
 """Runs a shape's queries in turn, in sessions of one JVM; prints a line for each run.
 
-spark-submit shapes.py <file with the JSON of `bench.shapes.running.Work`>
+spark-submit shapes.py <file with the JSON of `bench.shapes.runs.Work`>
 
 Each round runs each query once in each way, one after the other; the order rotates and turns
 around. A warm-up comes before. A query that fails is told, and the bench goes on.

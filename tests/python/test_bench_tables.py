@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from bench import first_query, overhead, suggestion_tables, suggestions
-from bench.reported import JOBS, trying
+from bench.reported import JOBS, trials
 from bench.suggestion_tables import AGAIN, FASTER, PLAIN, SAME, SLOWER, WITH, verdict
 
 from aqepilot.analysis.findings import KINDS
@@ -58,7 +58,7 @@ def test_suggestions_are_counted_once_and_those_about_counters_apart() -> None:
 def test_reported_jobs_have_findings_that_there_are_and_a_row_each() -> None:
     assert {job.finding for job in JOBS.values()} <= set(KINDS)
     found: dict[str, Any] = {
-        name: {"suggestions": {trying.BARE: [], trying.ASKED: []}, "runs": []} for name in JOBS
+        name: {"suggestions": {trials.BARE: [], trials.ASKED: []}, "runs": []} for name in JOBS
     }
     ran = [
         {"way": way, "seconds": seconds, "error": None, "files": {"one_file": 1}}
@@ -66,9 +66,9 @@ def test_reported_jobs_have_findings_that_there_are_and_a_row_each() -> None:
                              (suggestion_tables.AGAIN, 8.0))
     ]  # fmt: skip
     own = {"kind": "coalesce", "policy": None, "point": None}
-    found["coalesce_1"] = {"suggestions": {trying.BARE: [own], trying.ASKED: [own]}, "runs": ran}
-    rows = {row[0]: row for row in trying.table(found)}
-    assert {len(row) for row in rows.values()} == {len(trying.HEAD)}
+    found["coalesce_1"] = {"suggestions": {trials.BARE: [own], trials.ASKED: [own]}, "runs": ran}
+    rows = {row[0]: row for row in trials.table(found)}
+    assert {len(row) for row in rows.values()} == {len(trials.HEAD)}
     assert rows["coalesce_1"][2:8] == ("coalesce", "coalesce", "the change", "8.0", "2.0", "-75 %")
     assert rows["series"][2:5] == ("nothing", "nothing", "")
 

@@ -9,7 +9,8 @@ from typing import Any
 import bench.shapes
 import pytest
 from bench import __main__ as command
-from bench.shapes import SHAPES, running
+from bench.shapes import SHAPES
+from bench.shapes import runs as shape_runs
 from bench.shapes.tasks import by_group
 
 from aqepilot import recipes
@@ -49,10 +50,12 @@ def test_a_run_that_failed_is_shown_and_compared_with_nothing() -> None:
     tasks = {"longest_s": 1.0, "over_median": 1.0, "seconds": 2.0, "count": 3, "spilled_bytes": 0}
     good = {"seconds": 2.0, "adopted": 1, "error": None, "tasks": tasks}
     bad = {"seconds": 9.0, "adopted": 0, "error": "too much", "tasks": None}
-    plain, recipe = running.table({"q": {running.PLAIN: [bad, bad], running.RECIPE: [good, good]}})
+    plain, recipe = shape_runs.table(
+        {"q": {shape_runs.PLAIN: [bad, bad], shape_runs.RECIPE: [good, good]}}
+    )
     assert plain[:3] == ("q", "plain", "fails: too much")
     assert recipe[1:4] == ("recipe", "2.00", "")
-    assert len(plain) == len(recipe) == len(running.HEAD)
+    assert len(plain) == len(recipe) == len(shape_runs.HEAD)
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -63,7 +66,7 @@ def test_a_shape_says_what_is_seen_and_has_recipes_and_counter_shapes(name: str)
     assert "Counter-shape" in module.__doc__
     assert shape.counters
     assert set(shape.recipes) <= set(recipes.names())
-    assert running.ways(name)[running.RECIPE]["spark.aqepilot.policies"]
+    assert shape_runs.ways(name)[shape_runs.RECIPE]["spark.aqepilot.policies"]
     assert shape.slots in (2, 16)
     # `--queries` takes them by commas.
     assert not [query for query in (*shape.queries, *shape.counters) if "," in query]

@@ -7,9 +7,16 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from aqepilot import catalog
-from aqepilot.analysis.replay import changes, left_out, python_functions
+from aqepilot.analysis.replay import changes, python_functions
 from aqepilot.analysis.replay.conditions import failing
-from aqepilot.analysis.replay.facts import as_asked, has_long, may_be_read, named, with_facts
+from aqepilot.analysis.replay.facts import (
+    LACKS_ARRAY,
+    as_asked,
+    has_long,
+    may_be_read,
+    named,
+    with_facts,
+)
 from aqepilot.errors import AqePilotError, PolicyError, Problem
 from aqepilot.eventlog.frames import Frames
 from aqepilot.function import is_python
@@ -120,7 +127,7 @@ def _answered(decisions: DataFrame, point: str, new: list[Policy], old: list[Pol
     unknown = (
         "CASE WHEN facts IS NULL THEN 'FACTS_MISSING' "
         "WHEN f._corrupt IS NOT NULL THEN 'FACTS_UNREADABLE' "
-        f"WHEN {is_left_out} AND {left_out.IS} THEN 'FACTS_LEFT_OUT' "
+        f"WHEN {is_left_out} AND {LACKS_ARRAY} THEN 'FACTS_LEFT_OUT' "
         f"WHEN {scores} THEN 'SCORES' END"
     )
     pairs = [f"'{path}', cast(f.{path} AS string)" for path in _named([point], new + old)]

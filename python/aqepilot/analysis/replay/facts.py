@@ -7,13 +7,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from aqepilot import catalog
-from aqepilot.analysis.replay import left_out, python_functions
+from aqepilot.analysis.replay import python_functions
 from aqepilot.catalog import Fact
 from aqepilot.function import is_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+# Facts in JSON of which a log with `spark.aqepilot.log.facts=summary` has an array's length only.
+# Quotes within texts are escaped there.
+LACKS_ARRAY = "contains(facts, '{\"left_out\":')"
 _PLAIN = ("bigint", "int", "double", "boolean", "string")
 
 
@@ -33,7 +36,9 @@ def with_facts(asks: DataFrame, point: str, texts: Iterable[str]) -> DataFrame:
     if has_long(read):
         packed = functions.expr("CASE WHEN contains(facts, '\"packed\":') THEN facts END")
         unpacked = python_functions.unpacked()(packed)
-        column = functions.coalesce(unpacked, left_out.as_nulls("facts"))
+        column = functions.coalesce(
+            unpacked, functions.regexp_replace("facts", r'\{"left_out":\d+\}', "null")
+        )
     schema = ", ".join(filter(None, [catalog.schema_of(read), "`_corrupt` string"]))
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
     return asks.withColumn("f", functions.from_json(column, schema, options))
