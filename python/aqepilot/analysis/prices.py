@@ -68,7 +68,7 @@ class Prices(BaseModel):
             PricesError: The file cannot be read, is no TOML or has no prices; lists all that is
                 wrong, each with file, line and column.
         """
-        text = toml.read(path, "the prices", PricesError)
+        text = toml.read(path, "the prices' file", PricesError)
         return cls.from_toml(text, str(path))
 
     @classmethod
