@@ -20,6 +20,7 @@ import click
 import aqepilot
 import aqepilot.demo
 from aqepilot import catalog, recipes
+from aqepilot.analysis.experiment.job_runs import JobRuns
 from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS, Decision
 from aqepilot.eventlog.frames import columns as log_columns
@@ -169,9 +170,10 @@ def api() -> str:
         elif callable(value):
             functions.append([f"aqepilot.{name}({_arguments(value)})", summary])
     methods = [
-        [f"log.{name}({_arguments(value, skip=1)})", _summary(value)]
-        for name, value in vars(aqepilot.Log).items()
-        if inspect.isfunction(value)
+        [f"{owner}.{name}({_arguments(value, skip=1)})", _summary(value)]
+        for owner, kind in (("log", aqepilot.Log), ("log.runs()", JobRuns))
+        for name, value in vars(kind).items()
+        if inspect.isfunction(value) and not name.startswith("_")
     ]
     tables = (
         ("Functions", functions),
