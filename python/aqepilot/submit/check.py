@@ -64,10 +64,10 @@ def check_files(paths: Sequence[str | Path]) -> list[Problem]:
             session_policies.allow(spark, gateway.session(spark), policies)
             for policy in policies:
                 for key, text in policy.texts().items():
-                    found = check_text(spark, policy, key)
-                    if not found and is_imported(text):
-                        found = asked(spark, policy, key)
-                    problems.extend(found)
+                    refused = check_text(spark, policy, key)
+                    if not refused and is_imported(text):
+                        refused = asked(spark, policy, key)
+                    problems.extend(refused)
             if experiment and experiment.when:
                 where = definition.place(experiments[0], "when")
                 problems.extend(_when(spark, experiment.when, where))

@@ -43,11 +43,11 @@ def minor_of(version: str) -> str:
     >>> minor_of("3.5.6-amzn-1")
     '3.5'
     """
-    found = re.match(r"\s*v?(\d+)\.(\d+)(?![\d])", version)
-    if found is None:
+    match = re.match(r"\s*v?(\d+)\.(\d+)(?![\d])", version)
+    if match is None:
         message = f"{version!r} is no Spark version; give it as 3.5 or 3.5.9."
         raise JarError(Problem("SPARK_VERSION_INVALID", message))
-    return f"{found[1]}.{found[2]}"
+    return f"{match[1]}.{match[2]}"
 
 
 def installed_spark() -> Spark | None:
@@ -67,9 +67,9 @@ def installed_spark() -> Spark | None:
 def spark_in(home: Path) -> Spark | None:
     """Returns the Spark in a folder, by the names of its jars; null when there is none."""
     for jar in sorted((home / "jars").glob("spark-core_*.jar")):
-        found = re.fullmatch(r"spark-core_(\d+\.\d+)-(.+)\.jar", jar.name)
-        if found:
-            return Spark(found[2], found[1], home)
+        match = re.fullmatch(r"spark-core_(\d+\.\d+)-(.+)\.jar", jar.name)
+        if match:
+            return Spark(match[2], match[1], home)
     return None
 
 
@@ -108,15 +108,15 @@ def find(spark: str | None = None, scala: str | None = None, folder: Path = FOLD
     fitting = [
         path
         for path in available(folder)
-        if (found := JAR_NAME.fullmatch(path.name)) and found.group(1, 2) == (minor, scala)
+        if (match := JAR_NAME.fullmatch(path.name)) and match.group(1, 2) == (minor, scala)
     ]
     ours = [path for path in fitting if path.name.endswith(f"-{__version__}.jar")]
     if fitting:
         return (ours or fitting)[-1]
     there = ", ".join(
-        f"{found[1]} on Scala {found[2]}"
+        f"{match[1]} on Scala {match[2]}"
         for path in available(folder)
-        if (found := JAR_NAME.fullmatch(path.name))
+        if (match := JAR_NAME.fullmatch(path.name))
     )
     on = f" on Scala {scala}" if scala else ""
     message = f"there is no jar for Spark {minor}{on} (asked for {spark}); " + (
@@ -144,6 +144,6 @@ def row_of(jar: Path) -> tuple[str, str]:
     >>> row_of(Path("jars/aqepilot-spark-3.5_2.12-0.1.0.jar"))
     ('3.5', '2.12')
     """
-    found = JAR_NAME.fullmatch(jar.name)
-    assert found is not None
-    return found[1], found[2]
+    match = JAR_NAME.fullmatch(jar.name)
+    assert match is not None
+    return match[1], match[2]

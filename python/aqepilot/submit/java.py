@@ -37,12 +37,12 @@ def problem() -> Problem | None:
             "JAVA_HOME at one that is installed."
         )
         return Problem("JAVA_NOT_FOUND", message)
-    found = _version(java)
+    version = _version(java)
     least = 8 if jars.minor_of(spark.version).startswith("3.") else 17
-    if found is None or found >= least:
+    if version is None or version >= least:
         return None
     message = (
-        f"Spark {spark.version} needs Java {least} or newer, and {java} is Java {found}. "
+        f"Spark {spark.version} needs Java {least} or newer, and {java} is Java {version}. "
         "Install Java 17, and point JAVA_HOME at it."
     )
     return Problem("JAVA_TOO_OLD", message)
@@ -52,8 +52,8 @@ def problem() -> Problem | None:
 def _version(java: str) -> int | None:
     """Asks a Java for its version, once; null where it does not tell."""
     done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
-    return int(found[1]) if found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
+    return int(match[1]) if match else None
 
 
 def _may_be_named_elsewhere(spark: jars.Spark) -> bool:

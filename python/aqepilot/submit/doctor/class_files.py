@@ -268,7 +268,7 @@ class Classes:
         """Returns the classes of all jars."""
         while self._left:
             self._open(self._left.pop())
-        return [found for name in self._jars if (found := self.get(name))]
+        return [class_file for name in self._jars if (class_file := self.get(name))]
 
     def _open(self, path: Path) -> None:
         jar = zipfile.ZipFile(path)

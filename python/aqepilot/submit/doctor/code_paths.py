@@ -87,7 +87,7 @@ class CodePaths:
         self.ours = {each.name: each for each in ours}
         self._spark = spark
         self._above: dict[str, list[str]] = {}
-        self._found: dict[Member, tuple[ClassFile | None, bool]] = {}
+        self._known: dict[Member, tuple[ClassFile | None, bool]] = {}
         self._steps: dict[Method, list[Step]] = {}
         self._below: dict[str, list[str]] = {}
         for name in self.ours:
@@ -109,8 +109,10 @@ class CodePaths:
             above: dict[str, None] = {}
             left = [name]
             while left:
-                found = self.get(left.pop(0))
-                new = [each for each in (found.parents if found else ()) if each not in above]
+                class_file = self.get(left.pop(0))
+                new = [
+                    each for each in (class_file.parents if class_file else ()) if each not in above
+                ]
                 above |= dict.fromkeys(new)
                 left += new
             self._above[name] = list(above)
@@ -122,20 +124,20 @@ class CodePaths:
 
     def _find(self, member: Member) -> tuple[ClassFile | None, bool]:
         """The class that declares a member, if it is in sight, and whether `is_there`."""
-        if member not in self._found:
-            self._found[member] = self._look(member)
-        return self._found[member]
+        if member not in self._known:
+            self._known[member] = self._look(member)
+        return self._known[member]
 
     def _look(self, member: Member) -> tuple[ClassFile | None, bool]:
         key = (member.name, member.descriptor)
         for name in (member.owner, *self.ancestors(member.owner)):
             if name in _WITHOUT_MORE and member.name not in OF_OBJECT:
                 continue
-            found = None if name.startswith(JDK) else self.get(name)
-            if found is None:
+            class_file = None if name.startswith(JDK) else self.get(name)
+            if class_file is None:
                 return None, True
-            if key in (found.fields if member.kind == "field" else found.methods):
-                return found, True
+            if key in (class_file.fields if member.kind == "field" else class_file.methods):
+                return class_file, True
         return None, False
 
     def steps(self, method: Method) -> list[Step]:
@@ -273,8 +275,8 @@ class CodePaths:
                 named = set()
 
     def _bodies(self, each: Instruction) -> list[Method]:
-        found = [(self.ours.get(h.owner), (h.name, h.descriptor)) for h in each.handles]
-        return [declaring.methods[key] for declaring, key in found if declaring]
+        bodies = [(self.ours.get(h.owner), (h.name, h.descriptor)) for h in each.handles]
+        return [declaring.methods[key] for declaring, key in bodies if declaring]
 
     def _reached_from(self, roots: list[Method], points: set[str]) -> dict[Member, Effect]:
         """What is not ours and is come to from methods, with the most that a fault there costs."""
@@ -325,12 +327,12 @@ class CodePaths:
         if declaring.flags & (ABSTRACT | INTERFACE):
             return
         lines = map(self.get, (declaring.name, *self.ancestors(declaring.name)))
-        classes = [found for found in lines if found]
+        classes = [class_file for class_file in lines if class_file]
         for above in classes:
             for key, method in above.methods.items() if above.name not in self.ours else ():
                 if method.flags & ABSTRACT and key[0] not in OF_OBJECT:
-                    same = [found for each in classes if (found := each.methods.get(key))]
-                    if all(found.flags & ABSTRACT for found in same):
+                    same = [own for each in classes if (own := each.methods.get(key))]
+                    if all(own.flags & ABSTRACT for own in same):
                         yield Member("abstract", declaring.name, *key)
 
     def _called_by_others(self, name: str) -> Iterator[Method]:
@@ -341,7 +343,7 @@ class CodePaths:
             above.startswith(("org/apache/spark/", *JDK)) and above not in _WITHOUT_MORE
             for above in foreign
         )
-        others = [found for above in foreign if (found := self.get(above))]
+        others = [class_file for above in foreign if (class_file := self.get(above))]
         for above in lines:
             for key, method in self.ours[above].methods.items() if above in self.ours else ():
                 if not method.flags & (STATIC | PRIVATE) and key[0] != "<init>":

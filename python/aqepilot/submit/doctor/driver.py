@@ -62,18 +62,20 @@ def submit_probe(submit_words: Sequence[str] = (), answer_in: str | None = None)
                 _answered(answer, submit_words)
             facts: dict[str, Any] = json.loads(line.removeprefix(probe.MARK))
             return facts
-    if answer and (told := _answered(answer, submit_words)) is not None:
-        return dict(told["facts"])
+    if answer and (result := _answered(answer, submit_words)) is not None:
+        return dict(result["facts"])
     java.require()
     lines = [line for line in done.stderr.splitlines() if line and not _TELLS_NOTHING.match(line)]
-    said = "\n".join(f"  {line}" for line in lines[-15:])
+    output = "\n".join(f"  {line}" for line in lines[-15:])
     hint = (
         " In cluster mode the driver's output stays on the cluster: name a folder that it and this "
         "machine reach with --answer-in, or use --deploy-mode client."
         if not answer and ("cluster" in submit_words or "--deploy-mode=cluster" in submit_words)
         else ""
     )
-    message = f"spark-submit ended with {done.returncode} before the probe answered.{hint}\n{said}"
+    message = (
+        f"spark-submit ended with {done.returncode} before the probe answered.{hint}\n{output}"
+    )
     raise AqePilotError(Problem("SPARK_NOT_STARTED", message))
 
 
@@ -87,11 +89,11 @@ def _answered(path: str, submit_words: Sequence[str]) -> dict[str, Any] | None:
         if text is None:
             return None
         file.remove()
-        told: dict[str, Any] = json.loads(text)
+        result: dict[str, Any] = json.loads(text)
     except (AqePilotError, ValueError) as error:
         message = f"the answer at {path} cannot be read: {str(error).splitlines()[0]}"
         raise AqePilotError(Problem("SPARK_NOT_STARTED", message)) from error
-    return told
+    return result
 
 
 def _file_system_settings(submit_words: Sequence[str]) -> dict[str, str]:
@@ -106,10 +108,10 @@ def _file_system_settings(submit_words: Sequence[str]) -> dict[str, str]:
         for part in (word.split("=", 1) if re.match(r"--[\w-]+=", word) else [word])
     ]
     values: dict[str, str] = {}
-    said = dict(pair for pair in pairwise(words) if pair[0].startswith("--"))
-    if file := said.get("--properties-file"):
+    options = dict(pair for pair in pairwise(words) if pair[0].startswith("--"))
+    if file := options.get("--properties-file"):
         values |= parse_defaults(Path(file).read_text("utf-8"))
-    values |= {key: said[word] for word, key in _SHORT.items() if word in said}
+    values |= {key: options[word] for word, key in _SHORT.items() if word in options}
     for word, setting in pairwise(words):
         if word in ("--conf", "-c"):
             key, _, value = setting.partition("=")

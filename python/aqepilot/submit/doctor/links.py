@@ -208,7 +208,7 @@ class Links:
                 effects[target] = min(both, key=EFFECTS.index)
                 if reached[target] == "off":
                     off.setdefault(target, set()).update(points)
-        found = [
+        missing = [
             Missing(
                 target.kind,
                 _dotted(target.owner),
@@ -220,7 +220,7 @@ class Links:
             )
             for target, by in users.items()
         ]
-        return sorted(found, key=lambda m: (EFFECTS.index(m.effect), -len(m.points), m))
+        return sorted(missing, key=lambda m: (EFFECTS.index(m.effect), -len(m.points), m))
 
     def _named_by(self, declaring: ClassFile) -> Iterator[Member]:
         yield from map(class_member, declaring.parents)
@@ -243,7 +243,9 @@ class Links:
             for point in points_named(each.name):
                 for need in self._needs(each):
                     lines = map(self.paths.get, (need.owner, *self.paths.ancestors(need.owner)))
-                    names = {name for found in lines if found for name, _ in found.methods}
+                    names = {
+                        name for class_file in lines if class_file for name, _ in class_file.methods
+                    }
                     if self.paths.get(need.owner) is None or (need.name and need.name not in names):
                         yield point, need, each.name
 

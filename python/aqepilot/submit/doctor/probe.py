@@ -118,11 +118,11 @@ def findings(
         more: What else was found about the session itself.
     """
     why = why_not_live(facts, jar, no_jar)
-    found = [*([Finding("error", *why[:2])] if why else live(facts)), *more]
+    listed = [*([Finding("error", *why[:2])] if why else live(facts)), *more]
     twice = two_jars(facts["conf"])
-    if twice and not any(finding.code == twice.code for finding in found):
-        found.append(Finding("error", *twice[:2]))
-    return [*found, *settings(facts)]
+    if twice and not any(finding.code == twice.code for finding in listed):
+        listed.append(Finding("error", *twice[:2]))
+    return [*listed, *settings(facts)]
 
 
 def why_not_live(
@@ -237,12 +237,12 @@ def _first_line(error: str | None) -> str:
 
 def live(facts: Mapping[str, Any]) -> Iterator[Finding]:
     """Says what aqepilot itself tells of problems, points and policies."""
-    said = {(kind, name): value for kind, name, value, _ in facts["status"]}
+    rows = {(kind, name): value for kind, name, value, _ in facts["status"]}
     yield Finding(
         "ok",
         "LIVE",
-        f"aqepilot {said.get(('version', 'aqepilot'))} is live in Spark {facts['spark_version']} "
-        f"(built for {said.get(('spark', 'built_for'))}; {said.get(('jar', 'path'))}).",
+        f"aqepilot {rows.get(('version', 'aqepilot'))} is live in Spark {facts['spark_version']} "
+        f"(built for {rows.get(('spark', 'built_for'))}; {rows.get(('jar', 'path'))}).",
     )
     for kind, name, value, detail in facts["status"]:
         if kind == "problem":
@@ -347,11 +347,11 @@ def _main() -> None:
         facts = gather(spark)
         print(MARK + json.dumps(facts))
         sys.stdout.flush()
-        found = [finding._asdict() for finding in findings(facts)]
-        is_well = all(finding["level"] != "error" for finding in found)
-        told = {"is_well": is_well, "findings": found, "facts": facts}
+        listed = [finding._asdict() for finding in findings(facts)]
+        is_well = all(finding["level"] != "error" for finding in listed)
+        answer = {"is_well": is_well, "findings": listed, "facts": facts}
         for path in sys.argv[1:]:
-            write(spark, path, json.dumps(told, indent=1) + "\n")
+            write(spark, path, json.dumps(answer, indent=1) + "\n")
     finally:
         spark.stop()
 
