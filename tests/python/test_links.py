@@ -10,6 +10,7 @@ import pyspark
 import pytest
 from click.testing import CliRunner
 
+import tiers
 from aqepilot import AqePilotError, catalog
 from aqepilot.cli import main
 from aqepilot.submit import jars
@@ -150,6 +151,7 @@ def test_the_jar_of_another_minor_has_points_off(monkeypatch: pytest.MonkeyPatch
     assert any(rule in one.owner for one in of_point)
 
 
+@tiers.ON_ONE
 @pytest.mark.parametrize("jar", sorted(FOLDER.glob("*.jar")), ids=lambda jar: jar.name)
 def test_all_code_of_a_jar_is_understood(jar: Path) -> None:
     """Each point is registered, and says what it needs: else nothing would be found missing."""
