@@ -73,3 +73,18 @@ def test_a_task_killed_before_it_ran_has_no_cpu_time(tmp_path: Path) -> None:
 )
 def test_sizes(size_bytes: int | None, text: str) -> None:
     assert screen._size(size_bytes) == text
+
+
+def test_a_decision_has_the_fields_of_its_event_and_its_fate() -> None:
+    prefix = "io.aqepilot.log.AqePilot"
+    decided = {"Event": f"{prefix}Decision", "time": 1_763_800_000_000, "decisionId": 7}
+    decided |= {"sessionId": "s", "executionId": 3, "point": "skew_join", "factsId": "f"}
+    decided |= {"facts": "{}", "mode": "enforce", "applied": True, "reason": "APPLIED"}
+    decided |= {"askedMicros": 1.5, "sparkAnswer": "x", "subject": "join 1"}
+    fate = {"decisionId": 7, "fate": "adopted", "finalStrategy": "SortMergeJoin"}
+    closed = {"Event": f"{prefix}QueryClosed", "executionId": 3, "fates": [fate]}
+    (decision,) = query.decisions([decided, closed])
+    assert decision.time.isoformat() == "2025-11-22T08:26:40+00:00"
+    assert (decision.decision_id, decision.execution_id, decision.facts_json) == (7, 3, "{}")
+    assert (decision.asked_us, decision.spark_answer, decision.policy) == (1.5, "x", None)
+    assert (decision.fate, decision.final_strategy) == ("adopted", "SortMergeJoin")
