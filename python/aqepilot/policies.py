@@ -243,7 +243,7 @@ def _problem(
     return Problem("POLICY_TEXT_INVALID", f"{key}: {message}", where)
 
 
-def as_policies(likes: Iterable[Policy | Mapping[str, Any] | str | Path]) -> list[Policy]:
+def as_policies(policy_likes: Iterable[Policy | Mapping[str, Any] | str | Path]) -> list[Policy]:
     """Reads what a caller gave as policies: policies, mappings or paths of policy files.
 
     Raises:
@@ -251,7 +251,7 @@ def as_policies(likes: Iterable[Policy | Mapping[str, Any] | str | Path]) -> lis
     """
     policies: list[Policy] = []
     problems: list[Problem] = []
-    for item in likes:
+    for item in policy_likes:
         try:
             if isinstance(item, Policy):
                 policies.append(item)

@@ -30,7 +30,7 @@ class SessionPolicy(NamedTuple):
     code: Mapping[str, Any]
 
 
-def read(spark: SparkSession, likes: Iterable[PolicyLike]) -> list[SessionPolicy]:
+def read(spark: SparkSession, policy_likes: Iterable[PolicyLike]) -> list[SessionPolicy]:
     """Reads what a caller gave as policies; asks Spark nothing.
 
     Raises:
@@ -39,7 +39,7 @@ def read(spark: SparkSession, likes: Iterable[PolicyLike]) -> list[SessionPolicy
     problems: list[Problem] = []
     texts: list[PolicyLike] = []
     codes: list[dict[str, Any]] = []
-    for one in likes:
+    for one in policy_likes:
         codes.append({})
         if isinstance(one, Mapping):
             for point in catalog.point_names():

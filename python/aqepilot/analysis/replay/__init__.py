@@ -94,10 +94,10 @@ def replay(log: Frames, *policies: PolicyLike, against: Sequence[PolicyLike] = (
     return Replay(asked, changes.grouped(asked, log.queries, _named(points, new + old)))
 
 
-def _checked(spark: SparkSession, likes: Sequence[PolicyLike]) -> list[Policy]:
+def _checked(spark: SparkSession, policy_likes: Sequence[PolicyLike]) -> list[Policy]:
     from aqepilot.session import check_text, status
 
-    policies = [policy for policy in as_policies(likes) if policy.mode != "off"]
+    policies = [policy for policy in as_policies(policy_likes) if policy.mode != "off"]
     status(spark)
     problems: list[Problem] = []
     for policy in policies:
