@@ -113,13 +113,11 @@ def sizes(scale: float, only: Sequence[str] = ()) -> list[dict[str, Any]]:
         only: Numbers of the queries; none for `SIZED`.
     """
     queries = _queries(only or SIZED)
-    sizes_by_name = []
+    rows = []
     for partitions, facts in itertools.product(PARTITIONS, FACTS):
         console.print(f"sizes of logs: {partitions} partitions, {facts}")
         with tempfile.TemporaryDirectory(prefix="aqepilot-bench-") as name:
-            own, both, without = (
-                Path(name, name_of_log) for name_of_log in ("log", "with", "without")
-            )
+            own, both, without = (Path(name, log) for log in ("log", "with", "without"))
             for folder in (own, both, without):
                 folder.mkdir()
             work = {
@@ -138,13 +136,11 @@ def sizes(scale: float, only: Sequence[str] = ()) -> list[dict[str, Any]]:
             }
             for line in _ran(Path(name), "log_sizes.py", work, conf):
                 console.print(line.rstrip())
-            name_of_log: dict[str, Any] = {"partitions": partitions, "facts": facts}
-            name_of_log |= lines(_log(own))
-            name_of_log["zstd"], name_of_log["zstd_without"] = (
-                _log(name_of_log).stat().st_size for name_of_log in (both, without)
-            )
-            sizes_by_name.append(name_of_log)
-    return sizes_by_name
+            row: dict[str, Any] = {"partitions": partitions, "facts": facts}
+            row |= lines(_log(own))
+            row["zstd"], row["zstd_without"] = (_log(log).stat().st_size for log in (both, without))
+            rows.append(row)
+    return rows
 
 
 def _queries(only: Sequence[str]) -> dict[str, str]:

@@ -186,26 +186,26 @@ def table(seconds: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tuple[st
         *("queries > 5 % slower", "> 5 % faster", "queries"),
     )
     rows = []
-    for variant, by_query_of_variant in against_plain(seconds).items():
+    for variant, compared in against_plain(seconds).items():
         paired = ("",) * 6
         if variant != PLAIN:
             ratios = (
-                by_query_of_variant.total,
-                by_query_of_variant.mean,
-                by_query_of_variant.ratios.p10,
-                by_query_of_variant.ratios.p90,
+                compared.total,
+                compared.mean,
+                compared.ratios.p10,
+                compared.ratios.p90,
             )
             paired = (
                 *map(_percent, ratios),
-                str(len(by_query_of_variant.slower)),
-                str(len(by_query_of_variant.faster)),
+                str(len(compared.slower)),
+                str(len(compared.faster)),
             )
         rows.append(
             (
                 variant,
-                f"{by_query_of_variant.total_s:.2f}",
+                f"{compared.total_s:.2f}",
                 *paired,
-                str(by_query_of_variant.ratios.count),
+                str(compared.ratios.count),
             )
         )
     return [head, *rows]

@@ -79,14 +79,10 @@ def tried(
             Path(way).write_text(enforced, encoding="utf-8")
         ways = {PLAIN: "", WITH: way, AGAIN: ""}
         work = Work(name, str(folder / "tables"), ways, rounds, warm_up=1)
-        for number, kind_of_run, seconds, error, files in _ran(folder, work):
-            console.print(
-                f"{name}, round {number + 1}: {kind_of_run}: {error or f'{seconds:.2f} s'}"
-            )
+        for number, arm, seconds, error, files in _ran(folder, work):
+            console.print(f"{name}, round {number + 1}: {arm}: {error or f'{seconds:.2f} s'}")
             if number >= 0:
-                runs.append(
-                    {"way": kind_of_run, "seconds": seconds, "error": error, "files": files}
-                )
+                runs.append({"way": arm, "seconds": seconds, "error": error, "files": files})
     return {"suggestions": suggested, "runs": runs}
 
 

@@ -123,12 +123,12 @@ def plan_experiment(
         f"{100 * plan.raw_sd:.0f} % around each job's mean."
     )
 
-    def phrase(found_in: int | None) -> str:
-        return f"found within {found_in} days" if found_in else f"not found within {days} days"
+    def phrase(days_taken: int | None) -> str:
+        return f"found within {days_taken} days" if days_taken else f"not found within {days} days"
 
     click.echo(f"{effect:g} % less is {phrase(plan.days)}, for all jobs together.")
     if plan.by_job:
-        rows = [(job, phrase(days_of_job)) for job, days_of_job in plan.by_job.items()]
+        rows = [(job, phrase(days_taken)) for job, days_taken in plan.by_job.items()]
         console().print(table(("job by itself", f"{effect:g} % less is"), rows))
 
 
