@@ -166,8 +166,8 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             "Round trip to a Python function, in queries that run, and the whole ask (ms)",
             ("partitions, asked when, driver's Python", "median", "p99", "whole ask", "asks"),
             [
-                (name, *(f"{part[ms]:.2f}" for ms in PYTHON_MS), str(part["answers"]))
-                for name, part in figures["python"].items()
+                (name, *(f"{times[ms]:.2f}" for ms in PYTHON_MS), str(times["answers"]))
+                for name, times in figures["python"].items()
             ],
         )
     if "log" in figures:
@@ -187,21 +187,21 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             "Stages that wait, laid out on more slots from a log of two (ms)",
             ("step", "slots", "on two", "estimated", "real", "estimate to real"),
             [
-                (part.step, *map(str, part[1:]), f"{100 * part.off:+.1f} %")
-                for part in figures["slots"]
+                (step.step, *map(str, step[1:]), f"{100 * step.off:+.1f} %")
+                for step in figures["slots"]
             ],
         )
     for table in experiment_tables.tables(figures):
         lines += _table(*table)
     pairs = []
     if "planning_ms" in figures:
-        pairs += [(f"planning of {part}", "ms", ms) for part, ms in figures["planning_ms"].items()]
+        pairs += [(f"planning of {name}", "ms", ms) for name, ms in figures["planning_ms"].items()]
     if "tpch_s" in figures:
-        part = figures["tpch_s"].items()
+        totals = figures["tpch_s"].items()
         title = f"Installed without a policy: TPC-H SF{scale:g}, 22 queries"
-        walls = {v: [sum(r["wall"].values()) for r in rs] for v, rs in part}
+        walls = {v: [sum(r["wall"].values()) for r in rs] for v, rs in totals}
         pairs.append((f"{title}, wall time", "s", walls))
-        pairs.append((f"{title}, cpu time", "s", {v: [r["cpu"] for r in rs] for v, rs in part}))
+        pairs.append((f"{title}, cpu time", "s", {v: [r["cpu"] for r in rs] for v, rs in totals}))
     for title, unit, by_variant in pairs:
         plain = by_variant["plain"]
         rows = []

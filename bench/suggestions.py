@@ -94,8 +94,8 @@ def measure(
         size: Of a shape's tables; 1 is what is documented.
     """
     queries, counters = _queries(name, only)
-    listed = {f"{query}": value for query, value in queries.items()}
-    listed |= {f"{COUNTER}{query}": value for query, value in counters.items()}
+    listed = {f"{query}": text for query, text in queries.items()}
+    listed |= {f"{COUNTER}{query}": text for query, text in counters.items()}
     with tempfile.TemporaryDirectory(prefix="aqepilot-suggestions-") as folder:
         at = Path(folder)
         work = Work(name, size, str(at / "tables"))
@@ -108,7 +108,7 @@ def measure(
                 at,
                 work,
                 kind,
-                {value: listed[value] for value in listed if (value in queries) == own},
+                {query: listed[query] for query in listed if (query in queries) == own},
             )
             for kind, own, some in (("queries", True, queries), ("counters", False, counters))
             if some
@@ -116,11 +116,11 @@ def measure(
         suggested = dict(zip(logs, _suggested(at, list(logs.values())), strict=True))
         applied = [
             {"of": kind} | suggestion
-            for kind, value in suggested.items()
-            for suggestion in value["suggestions"]
+            for kind, result in suggested.items()
+            for suggestion in result["suggestions"]
         ]
         console.print(f"{name}: {len(applied)} suggestions")
-        named = {(f, d) for value in suggested.values() for f, d in value["named"]}
+        named = {(f, d) for result in suggested.values() for f, d in result["named"]}
         _apply(at, work._replace(rounds=rounds, warm_up=1), listed, applied, sorted(named, key=str))
     return {"queries": len(queries), "counters": len(counters), "suggestions": applied}
 
@@ -218,15 +218,15 @@ def _apply(
         enforced = suggestion["policy"].replace('mode = "shadow"', 'mode = "enforce"')
         file.write_text(enforced, encoding="utf-8")
         ways[f"{WITH} {number}"] = str(file)
-        about = {description for value, description in named if value == suggestion["fingerprint"]}
+        about = {text for mark, text in named if mark == suggestion["fingerprint"]}
         if suggestion["fingerprint"] is None:
             about = {suggestion["description"]}
         for name, query in queries.items():
-            value = {text: sql for text, sql in _texts(name, query).items() if text in about}
-            if value:
-                clients = min(query.clients, len(value))
+            texts = {text: sql for text, sql in _texts(name, query).items() if text in about}
+            if texts:
+                clients = min(query.clients, len(texts))
                 order = [PLAIN, f"{WITH} {number}", AGAIN]
-                cases[f"{number}|{name}"] = Case(value, clients, order)
+                cases[f"{number}|{name}"] = Case(texts, clients, order)
     if not cases:
         return
     applied = work._replace(cases=cases, ways=ways)
