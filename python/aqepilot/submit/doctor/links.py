@@ -18,10 +18,10 @@ from aqepilot.submit.doctor.code_paths import (
     EFFECTS,
     CodePaths,
     Effect,
-    class_member,
     points_named,
     simple,
 )
+from aqepilot.submit.doctor.hierarchy import class_member
 from aqepilot.submit.doctor.probe import Finding
 
 # What it costs that a Spark lacks something.
