@@ -29,7 +29,7 @@ class Decision(NamedTuple):
             See `facts`.
         policy: Whose answer it was; null when no policy had one.
         revision: Of that policy at this point.
-        mode: ``shadow`` or ``enforce``.
+        mode: ``shadow`` or ``enforce``; null when no policy had an answer.
         answer: What the policy said, a struct as JSON without its nulls; null is Spark's own
             choice.
         spark_answer: What Spark's own rule said; null is nothing.
@@ -39,8 +39,8 @@ class Decision(NamedTuple):
         detail: The reason's particulars; null when there are none.
         asked_us: How long asking took, all facts included, also those that no policy read, in
             microseconds.
-        fate: ``adopted``, ``refused_by_cost``, ``no_change`` or ``superseded``; null while the
-            query runs, when it failed and when the answer was not applied.
+        fate: ``adopted``, ``refused_by_cost``, ``no_change``, ``superseded`` or ``gone``; null
+            while the query runs, when it failed and when the answer was not applied.
         final_strategy: What ran; null while the query runs and when it cannot be told.
         subject: What the decision is about, e.g. ``join 3, left side``: unique in its query at
             its point; null when nobody could be asked.

@@ -22,7 +22,7 @@ def test_every_entry_has_a_meaning():
 
 def test_names_are_what_the_documents_promise():
     assert all(re.fullmatch("[A-Z][A-Z_]*", code) for code in catalog.reasons())
-    assert set(catalog.fates()) == {"adopted", "refused_by_cost", "no_change", "superseded"}
+    assert set(catalog.fates()) == {"adopted", "refused_by_cost", "no_change", "superseded", "gone"}
     assert all(setting.key.startswith("spark.aqepilot.") for setting in catalog.settings())
     assert {setting.where for setting in catalog.settings()} <= {"any", "submitted"}
 

@@ -55,6 +55,7 @@ def test_an_adopted_decision_is_told_whole():
         ({"fate": "refused_by_cost", "final_strategy": "SortMergeJoin"}, "Refused on cost"),
         ({"fate": "no_change"}, "No change: the query ran ShuffledHashJoin BuildLeft"),
         ({"fate": "superseded"}, "Superseded"),
+        ({"fate": "gone", "final_strategy": None}, "Gone: it is not in the final plan"),
         ({"fate": None}, "still runs or has failed"),
         ({"applied": False, "reason": "SHADOW"}, "Recorded only"),
         (

@@ -262,7 +262,7 @@ def test_the_same_dataframe_twice(session: SparkSession, executed: Run) -> None:
     assert set(squared.strategies) == {RIGHT}
     # Of the joins below the last one, the second was not run: Spark reused what the first wrote.
     fates = [(d.fate, d.final_strategy) for d in decided(session, "twice")]
-    assert sorted(fates, key=str) == [*[("adopted", RIGHT)] * 4, ("superseded", None)]
+    assert sorted(fates, key=str) == [*[("adopted", RIGHT)] * 4, ("gone", None)]
 
 
 @pytest.mark.parametrize("hint", ["SHUFFLE_HASH(d)", "MERGE(d)"])
@@ -325,7 +325,7 @@ def test_foreach_batch(session: SparkSession, tmp_path: Path, adaptive: str | No
         assert is_adaptive or (adaptive is None and session.version < "4")
         assert strategies == [RIGHT if is_adaptive else MERGE]
     made = [d for d in batches[-1][-1] if d.applied]
-    assert {d.fate for d in made} <= {"adopted", "superseded"}
+    assert {d.fate for d in made} <= {"adopted", "superseded", "gone"}
     adopted = {d.execution_id for d in made if d.fate == "adopted"}
     assert len(adopted) == (2 if batches[0][2] else 0)
 

@@ -103,7 +103,7 @@ def test_every_shuffle_of_sparks_gets_the_number(
     assert {(d.answer, d.reason, d.spark_answer) for d in recorded} == {
         (str(number), "APPLIED", "16")
     }
-    assert {d.fate for d in recorded} <= {"adopted", "superseded"}
+    assert {d.fate for d in recorded} <= {"adopted", "gone"}
     assert f"{number} partitions" in {d.final_strategy for d in recorded}
 
 

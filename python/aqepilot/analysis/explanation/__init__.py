@@ -160,9 +160,8 @@ def _outcome(decision: Decision) -> str:
             f"kept {ran or 'the one it had'}.",
             "no_change": f"No change: the query ran {ran or 'the same'}, as it would have "
             "without the policy.",
-            "superseded": f"Superseded by a later decision; the query ran {ran}."
-            if ran
-            else "Gone: it is not in the final plan. AQE replaced it, or took its result from an "
+            "superseded": f"Superseded by a later decision; the query ran {ran or 'otherwise'}.",
+            "gone": "Gone: it is not in the final plan. AQE replaced it, or took its result from an "
             "equal one.",
         }.get(
             decision.fate or "",

@@ -110,6 +110,8 @@ final case class AqePilotExperiment(
   *   none while nothing is executed (`explain`, `df.rdd`)
   * @param facts
   *   the facts as JSON, but for those in `commonFacts`; only in the first event of an execution that has this `factsId`
+  * @param mode
+  *   of the policy; none where none had an answer
   * @param answer
   *   what the policy said; none is *leave it to Spark*
   * @param sparkAnswer
@@ -143,7 +145,7 @@ final case class AqePilotDecision(
     facts: Option[String],
     policy: Option[String],
     revision: Option[String],
-    mode: String,
+    mode: Option[String],
     answer: Option[String],
     sparkAnswer: Option[String],
     sparkStrategy: Option[String],
@@ -159,7 +161,7 @@ final case class AqePilotDecision(
 /** What became of a decision, read off the final plan.
   *
   * @param fate
-  *   `adopted`, `refused_by_cost`, `no_change` or `superseded`
+  *   `adopted`, `refused_by_cost`, `no_change`, `superseded` or `gone`
   */
 final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Option[String])
 

@@ -43,6 +43,7 @@ class HealthSuite extends AnyFunSuite {
     override val needs: Seq[Need] = Nil
     override def parse(answer: Any): Any = answer
     override def toAnswer(decision: Any): Any = decision
+    override def fates: FateReader = (_, _) => Nil
     override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] =
       Verdict(None, Reason.NullAnswer)
   }

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.record
 
+import org.apache.spark.sql.aqepilot.decision.Decided
 import java.nio.file.Files
 import java.util.concurrent.atomic.AtomicInteger
 import java.util.concurrent.{CountDownLatch, TimeUnit}
@@ -12,7 +13,7 @@ import io.aqepilot.log.AqePilotFate
 class DecisionLogSuite extends RecordingSuite {
   test("a query with decisions is closed with its fates, its work and its time") {
     val log = start()
-    DecisionLog.readFatesWith { (plan: SparkPlan, decisions: Seq[Decided]) =>
+    DecisionLog.fates = { (plan: SparkPlan, decisions: Seq[Decided]) =>
       assert(plan.toString.contains("isFinalPlan=true") && decisions.forall(_.event.facts.isEmpty))
       decisions.map(d => AqePilotFate(d.event.decisionId, "adopted", Some("SortMergeJoin")))
     }
@@ -34,7 +35,7 @@ class DecisionLogSuite extends RecordingSuite {
 
   test("the live view has the fates of a query the moment it ended") {
     val log = start()
-    DecisionLog.readFatesWith { (_, decisions) =>
+    DecisionLog.fates = { (_, decisions) =>
       Thread.sleep(300)
       decisions.map(d => AqePilotFate(d.event.decisionId, "adopted", None))
     }
@@ -52,8 +53,9 @@ class DecisionLogSuite extends RecordingSuite {
 
   test("a query that fails is closed with its error, its failed tasks and no fates") {
     val log = start("spark.sql.redaction.string.regex" -> "secret[0-9]+")
-    DecisionLog.readFatesWith((_, ds) =>
-      ds.map(d => AqePilotFate(d.event.decisionId, "adopted", None))
+    DecisionLog.fates = (
+        (_, ds) =>
+          ds.map(d => AqePilotFate(d.event.decisionId, "adopted", None))
     )
     spark.udf.register("boom", (_: Long) => { sys.error("secret123"); 1L })
     decidingAtPlanning(log) {
@@ -70,7 +72,7 @@ class DecisionLogSuite extends RecordingSuite {
   test("a reader of fates that fails, by a link error too, costs the fates only") {
     val log = start()
     for (fault <- Seq(new IllegalStateException("x"), new NoSuchMethodError("y"))) {
-      DecisionLog.readFatesWith((_, _) => throw fault)
+      DecisionLog.fates = ((_, _) => throw fault)
       decidingAtPlanning(log)(assert(shuffled().collect().length == 100))
     }
     assert(closed.size == 2 && closed.forall(q => q.succeeded && q.fates.isEmpty))
@@ -163,7 +165,7 @@ class DecisionLogSuite extends RecordingSuite {
     val log = start("spark.scheduler.listenerbus.eventqueue.capacity" -> "300")
     val go = new CountDownLatch(1)
     val stuck = new CountDownLatch(1)
-    DecisionLog.readFatesWith { (_, _) => stuck.countDown(); go.await(60, TimeUnit.SECONDS); Nil }
+    DecisionLog.fates = { (_, _) => stuck.countDown(); go.await(60, TimeUnit.SECONDS); Nil }
     decidingAtPlanning(log)(spark.range(1, 5, 1, 1).groupBy().count().collect())
     assert(stuck.await(20, TimeUnit.SECONDS))
     (1 to 1000).foreach(i => log.decide(decision(i, None)))

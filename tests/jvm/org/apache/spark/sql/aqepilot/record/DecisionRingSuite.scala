@@ -22,7 +22,7 @@ class DecisionRingSuite extends AnyFunSuite {
       facts,
       None,
       None,
-      "enforce",
+      Some("enforce"),
       None,
       None,
       None,

@@ -37,7 +37,7 @@ class EventsSuite extends AnyFunSuite {
     Some("{\"a\":\"\\\"\"}"),
     Some("sales"),
     Some("0123456789ab"),
-    "enforce",
+    Some("enforce"),
     Some("SHUFFLE_HASH"),
     None,
     Some("SortMergeJoin"),

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.record
 
+import org.apache.spark.sql.aqepilot.decision.Decided
 import java.util.concurrent.ConcurrentLinkedQueue
 
 import io.aqepilot.log.{AqePilotControl, AqePilotExperiment, AqePilotPolicyLoaded}
@@ -33,7 +34,7 @@ class LogRedactionSuite extends RecordingSuite {
   test("fates are read from decisions as they were made, whatever texts are redacted") {
     val log = start("spark.sql.redaction.string.regex" -> "[A-Z_]+")
     val read = new ConcurrentLinkedQueue[Decided]
-    DecisionLog.readFatesWith { (_, decisions) => decisions.foreach(read.add); Nil }
+    DecisionLog.fates = { (_, decisions) => decisions.foreach(read.add); Nil }
     decidingAtPlanning(log)(shuffled().collect())
     assert(decided.nonEmpty && decided.forall(!_.answer.get.contains("SHUFFLE")))
     assert(read.size == decided.size)

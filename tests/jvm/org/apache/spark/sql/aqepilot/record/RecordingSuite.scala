@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.record
 
+import org.apache.spark.sql.aqepilot.decision.Decided
 import java.util.concurrent.ConcurrentLinkedQueue
 
 import org.apache.spark.SparkContext
@@ -29,7 +30,7 @@ trait RecordingSuite extends AnyFunSuite with BeforeAndAfterEach {
   protected def sc: SparkContext = spark.sparkContext
 
   override def afterEach(): Unit = {
-    DecisionLog.readFatesWith((_, _) => Nil)
+    DecisionLog.fates = ((_, _) => Nil)
     if (spark != null) spark.stop()
     SparkSession.clearActiveSession()
     SparkSession.clearDefaultSession()
@@ -52,7 +53,7 @@ trait RecordingSuite extends AnyFunSuite with BeforeAndAfterEach {
       None,
       Some("sales"),
       Some("0123456789ab"),
-      "enforce",
+      Some("enforce"),
       Some("SHUFFLE_HASH"),
       None,
       None,

@@ -25,7 +25,6 @@ object Start {
     val settings = AqePilotConf.settings
     FailOpen("settings", ())(AqePilotConf.register(settings))
     FailOpen("start", ())(registrations)
-    FailOpen("fates", ())(if (Health.isRightJar) DecisionLog.readFatesWith(Fates))
     FailOpen.recover(CostEvaluationPoint.name)(Health.after(_, CostEvaluationPoint)) {
       if (Health.isRightJar) SparkContext.getActive.foreach(sc => CostEvaluatorInstall(sc.conf))
     }

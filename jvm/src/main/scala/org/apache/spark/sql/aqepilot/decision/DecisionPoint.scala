@@ -90,6 +90,9 @@ trait DecisionPoint[D] {
   /** Whether what it rewrites may change how rows are distributed. */
   def movesRows: Boolean = false
 
+  /** Says what became of its decisions. */
+  def fates: FateReader
+
   /** What of Spark's private classes the point cannot do without. */
   def needs: Seq[Need]
 }

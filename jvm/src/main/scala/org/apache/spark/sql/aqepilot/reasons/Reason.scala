@@ -297,10 +297,15 @@ object Fate {
   val Superseded: Reason =
     Reason(
       "superseded",
-      "a later decision on the same join, or a later re-plan without it, replaced it"
+      "a later decision on the same thing replaced it"
+    )
+  val Gone: Reason =
+    Reason(
+      "gone",
+      "what it is about is not in the plan that ran: AQE replaced it, or took its result from an equal one"
     )
 
-  val all: Seq[Reason] = Seq(Adopted, RefusedByCost, NoChange, Superseded)
+  val all: Seq[Reason] = Seq(Adopted, RefusedByCost, NoChange, Superseded, Gone)
 }
 
 /** Something wrong with the set-up that a person should mend; shown by `aqepilot_status()`.

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.record
 
+import org.apache.spark.sql.aqepilot.decision.{Decided, FateReader}
 import java.lang.ref.WeakReference
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicLong
@@ -214,7 +215,9 @@ object DecisionLog {
 
   // Its SparkContext's listener bus and metrics hold it, and it ends with them.
   @volatile private var current = new WeakReference[DecisionLog](null)
-  @volatile private[record] var fateReader: FateReader = NoFates
+
+  /** Reads the fates. Tests put another in its place. */
+  @volatile private[record] var fates: FateReader = Fates
 
   /** The log of this driver, made on first use: call it before the first query with a policy runs,
     * so that the query's figures are complete.
@@ -237,11 +240,4 @@ object DecisionLog {
   private object Counted extends (String => Unit) {
     override def apply(what: String): Unit = SparkContext.getActive.foreach(get(_).failed(what))
   }
-
-  /** Fates are read by `reader` from now on, in all logs; until then they stay unknown. */
-  def readFatesWith(reader: FateReader): Unit = fateReader = reader
-}
-
-private object NoFates extends FateReader {
-  override def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = Nil
 }

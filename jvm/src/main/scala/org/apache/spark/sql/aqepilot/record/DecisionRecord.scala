@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.record
 
-import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Health, Verdict}
+import org.apache.spark.sql.aqepilot.decision.{Decided, DecisionPoint, Health, Verdict}
 import org.apache.spark.sql.aqepilot.facts.{FactsRow, QueryFacts}
 import org.apache.spark.sql.aqepilot.policy.{Asked, PolicyAnswer}
 import org.apache.spark.sql.aqepilot.reasons.Reason
@@ -81,7 +81,7 @@ object DecisionRecord {
         factsId = about.factsId,
         policy = by.map(_.policy.name),
         revision = by.map(_.policy.revision),
-        mode = by.fold(Mode.Enforce.name)(_.policy.mode.name),
+        mode = by.map(_.policy.mode.name),
         answer = answer.map(_.text.take(MaxAnswerChars)),
         sparkAnswer = about.sparkAnswer,
         sparkStrategy = about.sparkStrategy,
@@ -153,7 +153,7 @@ object DecisionRecord {
       facts = None,
       policy = None,
       revision = None,
-      mode = Mode.Enforce.name,
+      mode = None,
       answer = None,
       sparkAnswer = None,
       sparkStrategy = None,

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.record
 
+import org.apache.spark.sql.aqepilot.decision.Decided
 import java.util.concurrent.CountDownLatch
 import java.util.{LinkedHashMap, Map}
 
@@ -158,7 +159,7 @@ final private[record] class QueryRecorder(
     if (candidates.isEmpty || end.qe == null || end.errorMessage.exists(_.nonEmpty)) Nil
     else {
       val claimed = failOpen("claim", Seq.empty[Decided]) {
-        DecisionLog.fateReader.claimed(end.qe.executedPlan, candidates)
+        Fates.claimed(end.qe.executedPlan, candidates)
       }
       synchronized(claimed.foreach(d => unclaimed.remove(d.event.decisionId)))
       claimed
@@ -277,7 +278,7 @@ final private[record] class QueryRecorder(
     failOpen("fates", Seq.empty[AqePilotFate]) {
       Option(end.qe).map { qe =>
         SQLConf.withExistingConf(qe.sparkSession.sessionState.conf) {
-          DecisionLog.fateReader.read(qe.executedPlan, decisions)
+          DecisionLog.fates.read(qe.executedPlan, decisions)
         }
       }.getOrElse(Nil)
     }

@@ -184,7 +184,7 @@ object SqlFunctions {
           d.facts,
           d.policy,
           d.revision,
-          d.mode,
+          d.mode.orNull,
           d.answer,
           d.sparkAnswer,
           d.sparkStrategy,

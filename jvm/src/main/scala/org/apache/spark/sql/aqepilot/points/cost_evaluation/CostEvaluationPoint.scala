@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.cost_evaluation
 
 import org.apache.spark.sql.aqepilot.facts.OldFacts
-import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guards, Need, Verdict}
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, FateReader, Guards, Need, Verdict}
 import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
 import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
 import org.apache.spark.sql.aqepilot.reasons.Reason
@@ -114,6 +114,8 @@ object CostEvaluationPoint extends DecisionPoint[Any] {
       )
     else Verdict(Some(answer), Reason.Applied)
   }
+
+  override def fates: FateReader = CostFates
 
   override val needs: Seq[Need] = Seq(
     Need("org.apache.spark.sql.execution.adaptive.CostEvaluator", Some("evaluateCost")),

@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{
   DecisionPoint,
+  FateReader,
   Guards,
   JoinWords,
   Need,
@@ -133,6 +134,8 @@ object DynamicJoinSelectionPoint extends DecisionPoint[Any] with JoinWords {
     JoinLegality.verdict(answer.toString, facts, guards)
 
   override val movesRows: Boolean = true
+
+  override def fates: FateReader = JoinFates
 
   override val needs: Seq[Need] = Seq(
     Need("org.apache.spark.sql.execution.adaptive.LogicalQueryStage", Some("physicalPlan")),

@@ -1,8 +1,8 @@
 package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 
-import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, JoinStrategy}
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinFateReader, JoinState, JoinStrategy}
 import org.apache.spark.sql.aqepilot.reasons.Fate
-import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.decision.Decided
 import org.apache.spark.sql.execution.SparkPlan
 
 import io.aqepilot.log.AqePilotFate
@@ -13,7 +13,7 @@ import io.aqepilot.log.AqePilotFate
   * something else, such as an empty relation, or its result was reused from an equal one. A decision that was
   * made again with the same answer shares the fate of the later one.
   */
-object JoinFates extends FateReader {
+object JoinFates extends JoinFateReader {
 
   override def read(plan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
     val applied = decisions.filter(d => d.event.applied && d.event.joinId.isDefined)
@@ -28,9 +28,9 @@ object JoinFates extends FateReader {
       val isLast = stands(decisions)
       applied.map { d =>
         val found = joins.get(d.event.joinId.get)
-        val fate =
-          if (!isLast(d)) Fate.Superseded
-          else found.fold(Fate.Superseded) { case (strategy, state) => fateOf(d, strategy, state) }
+        val fate = found.fold(Fate.Gone) { case (strategy, state) =>
+          if (isLast(d)) fateOf(d, strategy, state) else Fate.Superseded
+        }
         AqePilotFate(d.event.decisionId, fate.code, found.map(_._1))
       }
     }

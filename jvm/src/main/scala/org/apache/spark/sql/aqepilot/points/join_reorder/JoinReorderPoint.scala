@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot.points.join_reorder
 import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{
   DecisionPoint,
+  FateReader,
   Guards,
   Need,
   SparkFault,
@@ -140,6 +141,8 @@ object JoinReorderPoint extends DecisionPoint[Any] {
   private def ofFault(order: ArrayData, facts: FactsRow): Option[(Reason, String)] =
     if (order.toIntArray().toSeq == (0 until order.numElements())) None
     else SparkFaults.refusal(name, "chain.spark_faults", Seq(SparkFault.Any), facts)
+
+  override def fates: FateReader = OrderFates
 
   override val needs: Seq[Need] = Seq(
     Need("org.apache.spark.sql.SparkSessionExtensions", Some("injectPreCBORule")),

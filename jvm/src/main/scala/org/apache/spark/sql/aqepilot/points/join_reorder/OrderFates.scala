@@ -2,7 +2,7 @@ package org.apache.spark.sql.aqepilot.points.join_reorder
 
 import org.apache.spark.sql.aqepilot.plans.joins.JoinStrategy
 import org.apache.spark.sql.aqepilot.reasons.Fate
-import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.decision.{Decided, FateReader}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
 
@@ -25,6 +25,7 @@ object OrderFates extends FateReader {
       val fate =
         if (asked == asked.indices) Fate.NoChange
         else if (ran.contains(asked)) Fate.Adopted
+        else if (ran.isEmpty) Fate.Gone
         else Fate.Superseded
       val strategy = ran.map(_.mkString("[", ",", "]"))
       AqePilotFate(
@@ -33,6 +34,11 @@ object OrderFates extends FateReader {
         if (fate == Fate.NoChange) d.event.sparkStrategy else strategy
       )
     }
+  }
+
+  override def claimed(planned: Seq[SparkPlan], decisions: Seq[Decided]): Seq[Decided] = {
+    val chains = planned.flatMap(mark(_: SparkPlan).map(_._1)).toSet
+    decisions.filter(id(_).exists(chains.contains))
   }
 
   def id(d: Decided): Option[Long] = d.id.collect { case ChainId(id) => id }

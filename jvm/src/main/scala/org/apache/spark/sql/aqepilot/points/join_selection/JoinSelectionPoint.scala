@@ -4,6 +4,7 @@ import org.apache.spark.sql.aqepilot.decision.AnswerField
 import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{
   DecisionPoint,
+  FateReader,
   Guards,
   JoinWords,
   Need,
@@ -204,6 +205,8 @@ object JoinSelectionPoint extends DecisionPoint[Any] with JoinWords {
     SelectionLegality.verdict(answer.asInstanceOf[InternalRow], facts, guards)
 
   override val movesRows: Boolean = true
+
+  override def fates: FateReader = SelectionFates
 
   override val needs: Seq[Need] = Seq(
     Need("org.apache.spark.sql.catalyst.plans.logical.JoinHint", Some("leftHint")),

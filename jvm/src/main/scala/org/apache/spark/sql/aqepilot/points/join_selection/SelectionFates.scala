@@ -1,15 +1,15 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
 import org.apache.spark.sql.aqepilot.decision.Selection
-import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, JoinStrategy}
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinFateReader, JoinState, JoinStrategy}
 import org.apache.spark.sql.aqepilot.reasons.Fate
-import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.decision.Decided
 import org.apache.spark.sql.execution.SparkPlan
 
 import io.aqepilot.log.AqePilotFate
 
 /** What became of the strategies that joins were planned with, read off the final plan as [[JoinFates]] does. */
-object SelectionFates extends FateReader {
+object SelectionFates extends JoinFateReader {
 
   override def read(plan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
     val joins: Map[Long, (SparkPlan, JoinState)] = nodes(plan).flatMap { p =>
@@ -31,7 +31,7 @@ object SelectionFates extends FateReader {
             if (strategy == d.event.sparkStrategy) Fate.NoChange else Fate.Adopted
           else if (isLast(d)) Fate.RefusedByCost
           else Fate.Superseded
-        case None => Fate.Superseded
+        case None => Fate.Gone
       }
       AqePilotFate(d.event.decisionId, fate.code, strategy)
     }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.aqepilot.points.partition_coalescing
 
 import org.apache.spark.sql.aqepilot.plans.shuffles.CoalesceGroups
 import org.apache.spark.sql.aqepilot.reasons.Fate
-import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.decision.{Decided, FateReader}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
@@ -25,7 +25,7 @@ object CoalescingFates extends FateReader {
       applied.map { d =>
         val strategy = d.id.flatMap(found.get)
         val fate = strategy match {
-          case None                                         => Fate.Superseded
+          case None                                         => Fate.Gone
           case Some(s) if d.event.sparkStrategy.contains(s) => Fate.NoChange
           case Some(_)                                      => Fate.Adopted
         }

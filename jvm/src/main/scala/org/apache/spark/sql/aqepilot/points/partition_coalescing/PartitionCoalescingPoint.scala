@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.partition_coalescing
 
 import org.apache.spark.sql.aqepilot.facts.OldFacts
-import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guards, Need, Verdict}
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, FateReader, Guards, Need, Verdict}
 import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
 import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
 import org.apache.spark.sql.types._
@@ -163,6 +163,8 @@ object PartitionCoalescingPoint extends DecisionPoint[Any] {
     CoalescingLegality.verdict(CoalescingAnswer.of(answer), facts, guards)
 
   override val movesRows: Boolean = true
+
+  override def fates: FateReader = CoalescingFates
 
   override val needs: Seq[Need] = Seq(
     Need("org.apache.spark.sql.execution.adaptive.CoalesceShufflePartitions", Some("conf")),

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
 import org.apache.spark.sql.aqepilot.reasons.Fate
-import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.decision.{Decided, FateReader}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 
@@ -19,6 +19,11 @@ object ShuffleFates extends FateReader {
   def id(d: Decided): Option[Long] =
     d.id.collect { case ShuffleId(id) => id }
 
+  override def claimed(planned: Seq[SparkPlan], decisions: Seq[Decided]): Seq[Decided] = {
+    val shuffles = planned.flatMap(_.getTagValue(SetShufflePartitions.tag)).toSet
+    decisions.filter(id(_).exists(shuffles.contains))
+  }
+
   override def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
     val ran = nodes(finalPlan).collect { case e: ShuffleExchangeExec =>
       e.getTagValue(SetShufflePartitions.tag).map(_ -> strategy(e.outputPartitioning.numPartitions))
@@ -26,7 +31,7 @@ object ShuffleFates extends FateReader {
     decisions.filter(_.event.applied).map { d =>
       val found = id(d).flatMap(ran.get)
       val fate = found match {
-        case None                                         => Fate.Superseded
+        case None                                         => Fate.Gone
         case Some(n) if d.event.sparkStrategy.contains(n) => Fate.NoChange
         case Some(_)                                      => Fate.Adopted
       }

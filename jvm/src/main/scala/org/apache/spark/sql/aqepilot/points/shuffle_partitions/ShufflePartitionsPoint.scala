@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{
   DecisionPoint,
+  FateReader,
   Guards,
   Need,
   SparkFault,
@@ -113,6 +114,8 @@ object ShufflePartitionsPoint extends DecisionPoint[Any] {
   }
 
   override val movesRows: Boolean = true
+
+  override def fates: FateReader = ShuffleFates
 
   override val needs: Seq[Need] = Seq(
     Need("org.apache.spark.sql.execution.exchange.ShuffleExchangeExec", Some("shuffleOrigin")),

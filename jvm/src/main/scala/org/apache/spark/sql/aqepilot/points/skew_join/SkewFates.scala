@@ -1,8 +1,14 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
-import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, JoinStrategy, SkewLayout, SkewState}
+import org.apache.spark.sql.aqepilot.plans.joins.{
+  JoinFateReader,
+  JoinState,
+  JoinStrategy,
+  SkewLayout,
+  SkewState
+}
 import org.apache.spark.sql.aqepilot.reasons.Fate
-import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.decision.Decided
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 
@@ -13,7 +19,7 @@ import io.aqepilot.log.AqePilotFate
   * A decision that was made again with the same answer shares the fate of the later one; a join that is gone was
   * replaced by something else, or its result was reused.
   */
-object SkewFates extends FateReader {
+object SkewFates extends JoinFateReader {
 
   override def read(plan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
     val applied = decisions.filter(d => d.event.applied && d.event.joinId.isDefined)
@@ -26,10 +32,9 @@ object SkewFates extends FateReader {
       val isLast = stands(decisions)
       applied.map { d =>
         val found = joins.get(d.event.joinId.get)
-        val fate = if (isLast(d)) found.fold(Fate.Superseded) { case (join, state) =>
-          fateOf(SkewLayout.of(join), state.skew)
+        val fate = found.fold(Fate.Gone) { case (join, state) =>
+          if (isLast(d)) fateOf(SkewLayout.of(join), state.skew) else Fate.Superseded
         }
-        else Fate.Superseded
         val strategy = found.map { case (join, _) =>
           SkewLayout.of(join).text(JoinStrategy.of(join).getOrElse(join.nodeName))
         }

@@ -1,6 +1,13 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
-import org.apache.spark.sql.aqepilot.decision.{AnswerField, DecisionPoint, Guards, Need, Verdict}
+import org.apache.spark.sql.aqepilot.decision.{
+  AnswerField,
+  DecisionPoint,
+  FateReader,
+  Guards,
+  Need,
+  Verdict
+}
 import org.apache.spark.sql.aqepilot.facts.FactsRow
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types._
@@ -78,6 +85,8 @@ object SkewJoinPoint extends DecisionPoint[SkewDecision] {
   ): Verdict[SkewDecision] = SkewLegality.verdict(decision, facts, guards)
 
   override val movesRows: Boolean = true
+
+  override def fates: FateReader = SkewFates
 
   override val needs: Seq[Need] = Seq(
     Need("org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec", Some("mapStats")),

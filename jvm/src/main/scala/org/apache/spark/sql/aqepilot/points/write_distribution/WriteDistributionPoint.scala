@@ -2,7 +2,7 @@ package org.apache.spark.sql.aqepilot.points.write_distribution
 
 import org.apache.spark.sql.aqepilot.decision.AnswerField
 import org.apache.spark.sql.aqepilot.facts.OldFacts
-import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guards, Need, Verdict}
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, FateReader, Guards, Need, Verdict}
 import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
 import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
 import org.apache.spark.sql.types._
@@ -210,6 +210,8 @@ object WriteDistributionPoint extends DecisionPoint[Any] {
 
   override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] =
     WriteLegality.verdict(WriteAnswer.of(answer), facts, guards)
+
+  override def fates: FateReader = WriteFates
 
   override val needs: Seq[Need] = Seq(
     Need("org.apache.spark.sql.SparkSessionExtensions", Some("injectPreCBORule")),

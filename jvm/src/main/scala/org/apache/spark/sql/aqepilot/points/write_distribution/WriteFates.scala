@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.write_distribution
 
 import org.apache.spark.sql.aqepilot.reasons.Fate
-import org.apache.spark.sql.aqepilot.record.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.decision.{Decided, FateReader}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
 import org.apache.spark.sql.execution.SparkPlan
@@ -28,7 +28,7 @@ object WriteFates extends FateReader {
       val found = d.id.collect { case WriteId(id) => id }.flatMap(ran.get)
       val fate =
         if (found.isDefined) Fate.Adopted
-        else if (d.chosen.contains(Rebalances(true))) Fate.Superseded
+        else if (d.chosen.contains(Rebalances(true))) Fate.Gone
         else Fate.NoChange
       AqePilotFate(d.event.decisionId, fate.code, Some(found.getOrElse(Plain)))
     }

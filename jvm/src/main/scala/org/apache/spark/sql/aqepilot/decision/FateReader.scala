@@ -1,4 +1,4 @@
-package org.apache.spark.sql.aqepilot.record
+package org.apache.spark.sql.aqepilot.decision
 
 import org.apache.spark.sql.aqepilot.settings.Mode
 import org.apache.spark.sql.execution.SparkPlan
@@ -19,15 +19,14 @@ trait FateReader extends AdaptiveSparkPlanHelper {
     */
   def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate]
 
-  /** Which decisions were made on this plan before its query ran: by `explain`, which plans it already.
+  /** Which decisions were made on a plan before its query ran: by `explain`, which plans it already.
     *
+    * @param planned
+    *   all nodes of that plan, as it was planned first and as it ran
     * @param decisions
     *   all without an execution that no query has claimed
     */
-  def claimed(
-      finalPlan: SparkPlan,
-      decisions: Seq[Decided]
-  ): Seq[Decided] = Nil
+  def claimed(planned: Seq[SparkPlan], decisions: Seq[Decided]): Seq[Decided] = Nil
 
   /** All that ran: in stages and subqueries, too, and beneath tables that are cached, which run with the first
     * query that reads them.
@@ -40,7 +39,7 @@ trait FateReader extends AdaptiveSparkPlanHelper {
   /** Whether a decision on a join, or its like, is the last one there: the same answer again shares its fate. */
   final protected def stands(decisions: Seq[Decided]): Decided => Boolean = {
     val latest = decisions.map(_.event)
-      .filter(d => d.joinId.isDefined && d.mode == Mode.Enforce.name)
+      .filter(d => d.joinId.isDefined && !d.mode.contains(Mode.Shadow.name))
       .groupBy(d => (d.joinId, d.side))
       .map { case (join, there) => join -> there.maxBy(_.decisionId) }
     d =>

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.aqepilot.record
+package org.apache.spark.sql.aqepilot.decision
 
 import io.aqepilot.log.AqePilotDecision
 
