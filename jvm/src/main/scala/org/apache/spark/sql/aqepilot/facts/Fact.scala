@@ -99,6 +99,11 @@ object FactType {
     s => new GenericArrayData(s.map(UTF8String.fromString).toArray[Any])
   )
 
+  implicit val ints: FactType[Seq[Int]] = new FactType(
+    ArrayType(IntegerType),
+    n => new GenericArrayData(n.toArray[Any])
+  )
+
   /** Sizes, as an array that several facts may share. */
   implicit val sizes: FactType[ArrayData] = new FactType(ArrayType(LongType), a => a)
 

@@ -85,10 +85,10 @@ trait OtherArms {
     *
     * @param own
     *   what the own arm does here; none is Spark's own
-    * @param of
+    * @param decide
     *   what another's policies would do
     */
-  def compare(point: DecisionPoint[_], executionId: Option[Long], own: Option[Any])(
-      of: PolicySet => Option[Any]
+  def compare[D](point: DecisionPoint[D], executionId: Option[Long], own: Option[D])(
+      decide: PolicySet => Option[D]
   ): Unit
 }

@@ -20,19 +20,21 @@ final class ComparedArms(val assigned: Assigned, own: Arm, others: Seq[(Arm, Pol
   def isAsked(point: DecisionPoint[_]): Boolean =
     inForce.exists(_._2.at(point).exists(_.mode == Mode.Enforce))
 
-  def compare(point: DecisionPoint[_], executionId: Option[Long], own: Option[Any])(
-      of: PolicySet => Option[Any]
+  def compare[D](point: DecisionPoint[D], executionId: Option[Long], own: Option[D])(
+      decide: PolicySet => Option[D]
   ): Unit = if (isAsked(point) || own.isDefined) {
-    def shown(decision: Option[Any]) = decision.fold("Spark's own")(point.show(_).take(MaxChars))
+    def text(decision: Option[D]) =
+      decision.fold("Spark's own")(d => point.show(point.toAnswer(d)).take(MaxChars))
+    lazy val ownText = text(own)
     val begun = System.nanoTime()
     try
       inForce.iterator
-        .map { case (arm, set) => arm -> of(set) }
-        .find { case (_, theirs) => shown(theirs) != shown(own) }
+        .map { case (arm, set) => arm -> text(decide(set)) }
+        .find { case (_, theirs) => theirs != ownText }
         .foreach { case (arm, theirs) =>
           assigned.expose(
             executionId,
-            s"${point.name}: ${shown(own)}, with arm ${arm.name}: ${shown(theirs)}"
+            s"${point.name}: $ownText, with arm ${arm.name}: $theirs"
           )
         }
     finally assigned.askedBeside(System.nanoTime() - begun)

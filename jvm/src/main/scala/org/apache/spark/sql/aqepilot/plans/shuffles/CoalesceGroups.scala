@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.plans.shuffles
 
+import org.apache.spark.sql.aqepilot.facts.ShuffleFacts
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution.adaptive.{
   AQEShuffleReadExec,
@@ -43,6 +44,15 @@ final case class CoalesceGroup(
     underExplodingJoin || root.exists(CoalesceGroups.isExploding)
 
   def isRebalance: Boolean = stages.exists(s => CoalesceGroups.rebalances(s.shuffle.shuffleOrigin))
+
+  /** Compressed bytes of its shuffles. */
+  def shuffleBytes: Long = stages.flatMap(_.mapStats).map(ShuffleFacts.of(_).total).sum
+
+  /** Size that a source which is written to, or a policy, asks for; None for several shuffles. */
+  def requestedBytes: Option[Long] = stages match {
+    case Seq(only) => only.advisoryPartitionSize
+    case _         => None
+  }
 
   /** Unique in a query: a subquery numbers its stages anew. */
   def key: Seq[(Int, Option[Int])] = stages.map(s => (s.id, s.mapStats.map(_.shuffleId)))

@@ -20,10 +20,10 @@ object CoalescingFates extends FateReader {
     val applied = decisions.filter(_.event.applied)
     if (applied.isEmpty) Nil
     else {
-      val found =
+      val strategies =
         stagePlans(plan).flatMap(CoalesceGroups.of).map(g => g.key -> g.strategy).toMap[Any, String]
       applied.map { d =>
-        val strategy = d.id.flatMap(found.get)
+        val strategy = d.id.flatMap(strategies.get)
         val fate = strategy match {
           case None                                         => Fate.Gone
           case Some(s) if d.event.sparkStrategy.contains(s) => Fate.NoChange

@@ -3,94 +3,64 @@ package org.apache.spark.sql.aqepilot.points.partition_coalescing
 import org.apache.spark.sql.aqepilot.decision.{Guards, Verdict}
 import org.apache.spark.sql.aqepilot.facts.FactsRow
 import org.apache.spark.sql.aqepilot.reasons.Reason
-import org.apache.spark.sql.catalyst.InternalRow
-
-/** A decision at `partition_coalescing`; None leaves a field to Spark. */
-final case class CoalescingAnswer(
-    row: InternalRow,
-    targetBytes: Option[Long],
-    minPartitionBytes: Option[Long],
-    minPartitions: Option[Int],
-    localRead: Option[Boolean],
-    keep: Option[Boolean]
-) {
-
-  /** Whether it says anything about coalescing. */
-  def sizes: Boolean =
-    targetBytes.isDefined || minPartitionBytes.isDefined || minPartitions.isDefined
-}
-
-object CoalescingAnswer {
-
-  def of(answer: Any): CoalescingAnswer = {
-    val row = answer.asInstanceOf[InternalRow]
-    def at[T](name: String)(read: Int => T): Option[T] = {
-      val ordinal = PartitionCoalescingPoint.answer.fieldIndex(name)
-      if (row.isNullAt(ordinal)) None else Some(read(ordinal))
-    }
-    CoalescingAnswer(
-      row,
-      at(PartitionCoalescingPoint.TargetBytes)(row.getLong),
-      at(PartitionCoalescingPoint.MinPartitionBytes)(row.getLong),
-      at(PartitionCoalescingPoint.MinPartitions)(row.getInt),
-      at(PartitionCoalescingPoint.LocalRead)(row.getBoolean),
-      at(PartitionCoalescingPoint.Keep)(row.getBoolean)
-    )
-  }
-}
 
 /** Which answers at `partition_coalescing` are sound, from the facts alone. */
 object CoalescingLegality {
   import Guards.SmallestTarget
   import PartitionCoalescingPoint._
 
-  def verdict(answer: CoalescingAnswer, facts: FactsRow, guards: Guards): Verdict[Any] = {
-    def refused(reason: Reason, detail: String) = Verdict(None, reason, Some(detail))
+  def verdict(
+      decision: CoalescingDecision,
+      facts: FactsRow,
+      guards: Guards
+  ): Verdict[CoalescingDecision] =
+    if (decision.isEmpty) Verdict(None, Reason.NullAnswer)
+    else
+      notPositive(decision)
+        .map(Reason.OutOfRange -> _)
+        .orElse(contradiction(decision).map(Reason.Contradiction -> _))
+        .orElse(tooManyPartitions(decision, guards).map(Reason.GuardPartitions -> _))
+        .orElse(decision.targetBytes.flatMap(refusedTarget(_, facts, guards)))
+        .fold(Verdict(Some(decision), Reason.Applied)) { case (reason, detail) =>
+          Verdict(None, reason, Some(detail))
+        }
 
-    val notPositive = Seq(
-      TargetBytes -> answer.targetBytes,
-      MinPartitionBytes -> answer.minPartitionBytes,
-      MinPartitions -> answer.minPartitions.map(_.toLong)
-    ).collectFirst { case (field, Some(value)) if value <= 0 => s"$field = $value is not above 0" }
+  private def notPositive(decision: CoalescingDecision): Option[String] = Seq(
+    TargetBytes -> decision.targetBytes,
+    MinPartitionBytes -> decision.minPartitionBytes,
+    MinPartitions -> decision.minPartitions.map(_.toLong)
+  ).collectFirst { case (field, Some(value)) if value <= 0 => s"$field = $value is not above 0" }
 
-    if (!answer.sizes && answer.localRead.isEmpty && answer.keep.isEmpty) {
-      Verdict(None, Reason.NullAnswer)
-    } else if (notPositive.isDefined) {
-      refused(Reason.OutOfRange, notPositive.get)
-    } else if (answer.keep.contains(true) && answer.sizes) {
-      refused(
-        Reason.Contradiction,
+  private def contradiction(decision: CoalescingDecision): Option[String] =
+    if (decision.keep.contains(true) && decision.hasSizes)
+      Some(
         s"$Keep says not to coalesce: it does not go with $TargetBytes, $MinPartitionBytes or " +
           MinPartitions
       )
-    } else if (answer.minPartitions.exists(_ > guards.maxPartitions)) {
-      refused(
-        Reason.GuardPartitions,
-        s"$MinPartitions = ${answer.minPartitions.get} is more than ${limit(guards)}"
-      )
-    } else {
-      answer.targetBytes.fold(Verdict(Some(answer.row), Reason.Applied)) { target =>
-        val requested = facts.long("stage.requested_partition_bytes")
-        val tasks = splitTasks(target, facts)
-        if (target < SmallestTarget)
-          refused(
-            Reason.GuardTargetBytes,
-            s"$TargetBytes = $target is less than $SmallestTarget bytes"
-          )
-        else if (requested.isDefined)
-          refused(
-            Reason.SourceSize,
-            s"what is written asks for partitions of ${requested.get} bytes"
-          )
-        else if (tasks.exists(_ > guards.maxPartitions))
-          refused(
-            Reason.GuardPartitions,
-            s"$TargetBytes = $target may split the REBALANCE into ${tasks.get} tasks, more than " +
-              limit(guards)
-          )
-        else Verdict(Some(answer.row), Reason.Applied)
-      }
+    else None
+
+  private def tooManyPartitions(decision: CoalescingDecision, guards: Guards): Option[String] =
+    decision.minPartitions
+      .filter(_ > guards.maxPartitions)
+      .map(n => s"$MinPartitions = $n is more than ${limit(guards)}")
+
+  private def refusedTarget(
+      target: Long,
+      facts: FactsRow,
+      guards: Guards
+  ): Option[(Reason, String)] = {
+    def requested = facts.long("stage.requested_partition_bytes").map { bytes =>
+      Reason.SourceSize -> s"what is written asks for partitions of $bytes bytes"
     }
+    def splits = splitTasks(target, facts).filter(_ > guards.maxPartitions).map { tasks =>
+      Reason.GuardPartitions ->
+        s"$TargetBytes = $target may split the REBALANCE into $tasks tasks, more than ${limit(guards)}"
+    }
+    if (target < SmallestTarget)
+      Some(
+        Reason.GuardTargetBytes -> s"$TargetBytes = $target is less than $SmallestTarget bytes"
+      )
+    else requested.orElse(splits)
   }
 
   private def limit(guards: Guards) =

@@ -63,31 +63,34 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
   /** @return
     *   the node that reads each of the group's shuffles as decided, or why there is none
     */
-  def of(group: CoalesceGroup, answer: CoalescingAnswer): Either[String, Map[Int, SparkPlan]] = {
-    val conf = overlay(group, answer)
+  def redo(
+      group: CoalesceGroup,
+      decision: CoalescingDecision
+  ): Either[String, Map[Int, SparkPlan]] = {
+    val conf = overlay(group, decision)
 
-    def applied(rule: String, to: SparkPlan, isDecided: Boolean)(
+    def applied(rule: String, plan: SparkPlan, isDecided: Boolean)(
         run: SparkPlan => SparkPlan
     ): Either[String, SparkPlan] = {
-      val result = SQLConf.withExistingConf(conf)(run(to))
-      if ((result eq to) || isValid(result)) Right(result)
+      val result = SQLConf.withExistingConf(conf)(run(plan))
+      if ((result eq plan) || isValid(result)) Right(result)
       else if (isDecided) Left(s"$rule would break a distribution that the query needs")
-      else Right(to)
+      else Right(plan)
     }
 
     for {
-      split <- applied("OptimizeSkewInRebalancePartitions", undone, answer.targetBytes.isDefined)(
+      split <- applied("OptimizeSkewInRebalancePartitions", undone, decision.targetBytes.isDefined)(
         if (group.isRebalance) OptimizeSkewInRebalancePartitions(_) else identity
       )
       coalesced <- applied(
         "CoalesceShufflePartitions",
         split,
-        answer.sizes || answer.keep.contains(false)
-      )(coalesce(_, group, answer, conf))
+        decision.hasSizes || decision.keep.contains(false)
+      )(coalesce(_, group, decision, conf))
       read <- applied(
         "OptimizeShuffleWithLocalRead",
         coalesced,
-        answer.localRead.contains(true)
+        decision.localRead.contains(true)
       )(OptimizeShuffleWithLocalRead(_))
     } yield readsOf(read, group)
   }
@@ -102,11 +105,11 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
   private def coalesce(
       plan: SparkPlan,
       group: CoalesceGroup,
-      answer: CoalescingAnswer,
+      decision: CoalescingDecision,
       conf: SQLConf
   ): SparkPlan = {
     val scope =
-      if (answer.minPartitions.isEmpty) plan
+      if (decision.minPartitions.isEmpty) plan
       else CoalesceGroups.of(plan).find(_.ids == group.ids).fold(plan)(_.root)
     val coalesced = new CoalesceWithConf(session, conf)(scope)
     CoalesceGroups.replace(plan, readsOf(coalesced, group))
@@ -117,7 +120,7 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
       case (stage, read) if group.ids.contains(stage.id) => stage.id -> read
     }.toMap
 
-  private def overlay(group: CoalesceGroup, answer: CoalescingAnswer): SQLConf = {
+  private def overlay(group: CoalesceGroup, decision: CoalescingDecision): SQLConf = {
     // Not by SQLConf.clone and setConf, which log a warning for each deprecated setting.
     val conf = new SQLConf
     session.sessionState.conf.getAllConfs.foreach { case (k, v) => conf.settings.put(k, v) }
@@ -128,17 +131,17 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
     // group when its rule runs on the group alone.
     val isExploding = ExplodingJoins.takeMinimumSize && group.hasExplodingJoin
     val smallest = SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE
-    set(smallest, answer.targetBytes.filter(_ => isExploding).orElse(answer.minPartitionBytes))
+    set(smallest, decision.targetBytes.filter(_ => isExploding).orElse(decision.minPartitionBytes))
     val target =
-      if (isExploding && !group.isRebalance) Some(conf.getConf(smallest)) else answer.targetBytes
+      if (isExploding && !group.isRebalance) Some(conf.getConf(smallest)) else decision.targetBytes
     set(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES, target)
 
-    answer.minPartitions.foreach { n =>
+    decision.minPartitions.foreach { n =>
       conf.settings.put(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM.key, n.toString)
     }
-    val coalesces = answer.keep.map(!_).orElse(if (answer.sizes) Some(true) else None)
+    val coalesces = decision.keep.map(!_).orElse(if (decision.hasSizes) Some(true) else None)
     set(SQLConf.COALESCE_PARTITIONS_ENABLED, coalesces)
-    set(SQLConf.LOCAL_SHUFFLE_READER_ENABLED, answer.localRead)
+    set(SQLConf.LOCAL_SHUFFLE_READER_ENABLED, decision.localRead)
     conf
   }
 }

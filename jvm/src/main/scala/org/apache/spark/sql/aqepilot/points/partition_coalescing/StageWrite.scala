@@ -40,7 +40,7 @@ object StageWrite {
     case _ => None
   }
 
-  private def outputs(of: Seq[Attribute]): Seq[ExprId] = of.map(_.exprId)
+  private def outputs(columns: Seq[Attribute]): Seq[ExprId] = columns.map(_.exprId)
 
   private def ofExecution(plan: LogicalPlan): Option[(LogicalPlan, StageWrite)] = plan match {
     case w: V2WriteCommand     => Some((w.query, StageWrite(ofTable(w))))
