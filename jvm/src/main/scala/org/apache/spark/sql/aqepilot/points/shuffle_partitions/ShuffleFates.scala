@@ -29,13 +29,13 @@ object ShuffleFates extends FateReader {
       e.getTagValue(SetShufflePartitions.tag).map(_ -> strategy(e.outputPartitioning.numPartitions))
     }.flatten.toMap
     decisions.filter(_.event.applied).map { d =>
-      val found = id(d).flatMap(ran.get)
-      val fate = found match {
+      val number = id(d).flatMap(ran.get)
+      val fate = number match {
         case None                                         => Fate.Gone
         case Some(n) if d.event.sparkStrategy.contains(n) => Fate.NoChange
         case Some(_)                                      => Fate.Adopted
       }
-      AqePilotFate(d.event.decisionId, fate.code, found)
+      AqePilotFate(d.event.decisionId, fate.code, number)
     }
   }
 }

@@ -1,192 +1,57 @@
 package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
-import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.facts.{
-  CommonFacts,
-  DearRows,
-  Estimates,
-  JoinSide,
-  LazyRow,
-  QueryFacts,
-  Tables
-}
-import org.apache.spark.sql.aqepilot.plans.joins.{FaultShapes, JoinShape}
-import org.apache.spark.sql.aqepilot.plans.shuffles.{ShuffleGroup, ShuffleGroups}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GenericInternalRow}
-import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
-import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
-import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, QueryStageExec}
-import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
-import org.apache.spark.sql.execution.command.DataWritingCommandExec
-import org.apache.spark.sql.execution.datasources.WriteFilesExec
-import org.apache.spark.sql.execution.exchange.{Exchange, ShuffleExchangeExec}
-import org.apache.spark.sql.execution.joins.{BaseJoinExec, ShuffledJoin}
-import org.apache.spark.sql.execution.python.EvalPythonExec
-import org.apache.spark.sql.execution.window.WindowExecBase
-import org.apache.spark.sql.execution.{
-  BaseLimitExec,
-  ExpandExec,
-  GenerateExec,
-  SortExec,
-  SparkPlan,
-  UnionExec
-}
-import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, Facts, PointFacts}
 
-/** The facts of `shuffle_partitions` on one group of shuffles. */
-final case class ShuffleGroupFacts(
-    numShuffles: Int,
-    numPartitions: Int,
-    isRange: Boolean,
-    keys: Seq[String],
-    distinctCount: Option[BigInt],
-    sizes: Option[Seq[BigInt]],
-    rowCount: Option[BigInt],
-    inputBytes: Option[BigInt],
-    knownBytes: Option[BigInt],
-    tables: Seq[String],
-    feeds: Seq[String],
-    sparkFaults: Seq[String]
-) {
+/** The facts of `shuffle_partitions`. */
+private object ShuffleGroupFacts {
 
-  def row(sc: SparkContext, conf: SQLConf, executionId: Option[Long]): LazyRow = {
-    def long(n: Option[BigInt]): Any = n.map(JoinSide.toLong).getOrElse(null)
-    LazyRow(
-      () => QueryFacts.query(sc, executionId),
-      () => CommonFacts.conf(conf),
-      () => QueryFacts.cluster(sc),
-      () =>
-        new GenericInternalRow(
-          Array[Any](
-            numShuffles,
-            numPartitions,
-            QueryFacts.string(if (isRange) "RANGE" else "HASH"),
-            QueryFacts.strings(keys),
-            keys.size,
-            long(distinctCount),
-            long(sizes.map(_.sum)),
-            long(sizes.map(_.max)),
-            long(rowCount),
-            long(inputBytes),
-            long(knownBytes),
-            QueryFacts.strings(tables),
-            QueryFacts.strings(feeds),
-            QueryFacts.strings(sparkFaults)
-          )
-        )
-    )
-  }
-}
+  private val fact = Fact.of[ShufflesToNumber]
 
-object ShuffleGroupFacts {
+  private val shuffles = new Facts[ShufflesToNumber](
+    fact("num_shuffles", "shuffles in the group")(_.numShuffles),
+    fact("num_partitions", "Spark's number of partitions")(_.numPartitions),
+    fact("partitioning", "HASH, or RANGE for a global sort")(s =>
+      if (s.isRange) "RANGE" else "HASH"
+    ),
+    fact("keys", "what the first shuffle partitions by, as SQL")(_.keys),
+    fact("key_count", "number of keys")(_.keys.size),
+    fact(
+      "distinct_count",
+      "distinct values of the key, the largest of all shuffles (column statistics); null when not " +
+        "known and for several keys"
+    )(_.distinctCount),
+    fact(
+      "size_in_bytes",
+      "Spark's estimate of what all of them carry, uncompressed bytes; above a join without " +
+        "statistics the product of its sides; null when Spark has none"
+    )(_.sizes.map(_.sum)),
+    fact("max_size_in_bytes", "the same of the largest of them")(_.sizes.map(_.max)),
+    fact("row_count", "Spark's estimate of the rows in all of them; null when it has none")(
+      _.rowCount
+    ),
+    fact(
+      "input_bytes",
+      "the sum of the estimates of tables and of the measured finished stages beneath, columns that " +
+        "are not read left out, bytes; tables count as they are stored, often compressed"
+    )(_.inputBytes),
+    fact(
+      "known_bytes",
+      "uncompressed bytes of the finished stages beneath; null when there are none"
+    )(_.knownBytes),
+    CommonFacts.tables(fact)(_.tables),
+    fact(
+      "feeds",
+      "what the stage that reads them does, sorted: AGGREGATE, EXPAND, GENERATE, " +
+        "GROUPED_UDF (a function for each group, as in applyInPandas), JOIN, LIMIT, PYTHON, SORT (global), UNION, " +
+        "WINDOW, WRITE"
+    )(_.feeds),
+    CommonFacts.sparkFaults(
+      fact,
+      "a join that Spark may make a shuffled hash join by the size of partitions"
+    )(_.sparkFaults)
+  )
 
-  def of(group: ShuffleGroup, conf: SQLConf): ShuffleGroupFacts = {
-    val links = group.shuffles.map(ShuffleGroups.link)
-    val known = links.flatten
-    def ofAll[T](value: LogicalPlan => Option[T]): Option[Seq[T]] = {
-      val values = known.map(value)
-      if (known.size < links.size || values.exists(_.isEmpty)) None else Some(values.flatten)
-    }
-    def estimated(bytes: BigInt) = if (bytes < conf.defaultSizeInBytes) Some(bytes) else None
-    val measured = group.shuffles.flatMap(_.child.collect {
-      case s: QueryStageExec if s.isMaterialized => s.getRuntimeStatistics.sizeInBytes
-    })
-    ShuffleGroupFacts(
-      group.shuffles.size,
-      group.number,
-      group.shuffles.exists(_.outputPartitioning.isInstanceOf[RangePartitioning]),
-      keys(group.shuffles.head).map(_.sql),
-      distinctCount(group.shuffles),
-      ofAll(p => estimated(Estimates.of(p).sizeInBytes)),
-      ofAll(Estimates.of(_).rowCount).map(_.sum),
-      ofAll(p => estimated(inputBytes(p))).map(_.sum),
-      if (measured.isEmpty) None else Some(measured.sum),
-      known.flatMap(Tables.of).distinct,
-      feeds(group.readers.head).distinct.sorted,
-      sparkFaults(group, conf)
-    )
-  }
-
-  /** Spark's own run-time rule makes a shuffled hash join where all partitions of a shuffle are small, which their
-    * number decides.
-    */
-  private def sparkFaults(group: ShuffleGroup, conf: SQLConf): Seq[String] =
-    if (conf.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD) <= 0) Nil
-    else
-      joined(group.readers.head)
-        .flatMap(_.logicalLink).distinct
-        .collect { case j: Join => j }
-        .collect { case ExtractEquiJoinKeys(of, _, keys, beside, _, left, right, _) =>
-          JoinShape(of, keys, beside, Seq(left, right))
-        }
-        .flatMap(FaultShapes.met(_)).distinct
-
-  private def joined(plan: SparkPlan): Seq[ShuffledJoin] = plan match {
-    case _: Exchange     => Nil
-    case j: ShuffledJoin => j +: j.children.flatMap(joined)
-    case p               => p.children.flatMap(joined)
-  }
-
-  def tables(group: ShuffleGroup): String =
-    group.shuffles.flatMap(ShuffleGroups.link(_)).map(Tables.described).distinct.mkString(" ⋈ ")
-
-  private def keys(shuffle: ShuffleExchangeExec): Seq[Expression] =
-    shuffle.outputPartitioning match {
-      case e: Expression => e.children
-      case _             => Nil
-    }
-
-  private def distinctCount(shuffles: Seq[ShuffleExchangeExec]): Option[BigInt] = {
-    val counts = for {
-      shuffle <- shuffles
-      key <- keys(shuffle) match {
-        case Seq(a: Attribute) => Some(a)
-        case _                 => None
-      }
-      plan <- ShuffleGroups.link(shuffle)
-      column <- Estimates.of(plan).attributeStats.get(key)
-      count <- column.distinctCount
-    } yield count
-    if (counts.isEmpty) None else Some(counts.max)
-  }
-
-  /** The sum of the estimates of the largest parts of a plan that join nothing: where there are no statistics,
-    * Spark takes the product of its sides for a join's size, and for that of a stage which runs it.
-    */
-  private[aqepilot] def inputBytes(plan: LogicalPlan): BigInt = plan match {
-    case p if !joins(p)          => Estimates.of(p).sizeInBytes
-    case LogicalQueryStage(p, _) => inputBytes(p)
-    case p                       => p.children.map(inputBytes).sum
-  }
-
-  private def joins(plan: LogicalPlan): Boolean = plan.exists {
-    case LogicalQueryStage(of, physical) =>
-      val isFinished = physical.collectFirst { case s: QueryStageExec => s.isMaterialized }
-      !isFinished.contains(true) && joins(of)
-    case p => p.children.size > 1
-  }
-
-  private def feeds(plan: SparkPlan): Seq[String] = plan match {
-    case _: Exchange => Nil
-    case p           => words(p) ++ p.children.flatMap(feeds)
-  }
-
-  private def words(plan: SparkPlan): Seq[String] =
-    word(plan).toSeq ++ (if (DearRows.runsOnGroups(plan)) Seq("GROUPED_UDF") else Nil)
-
-  private def word(plan: SparkPlan): Option[String] = plan match {
-    case _: BaseAggregateExec                          => Some("AGGREGATE")
-    case _: BaseJoinExec                               => Some("JOIN")
-    case _: WindowExecBase                             => Some("WINDOW")
-    case s: SortExec if s.global                       => Some("SORT")
-    case _: GenerateExec                               => Some("GENERATE")
-    case _: ExpandExec                                 => Some("EXPAND")
-    case _: EvalPythonExec                             => Some("PYTHON")
-    case _: BaseLimitExec                              => Some("LIMIT")
-    case _: UnionExec                                  => Some("UNION")
-    case _: WriteFilesExec | _: DataWritingCommandExec => Some("WRITE")
-    case p if p.nodeName.contains("Pandas")            => Some("PYTHON")
-    case _                                             => None
-  }
+  val all: PointFacts[ShufflesToNumber] = new PointFacts(
+    fact.group("shuffles", "the group of shuffles", shuffles)(s => s)
+  )
 }

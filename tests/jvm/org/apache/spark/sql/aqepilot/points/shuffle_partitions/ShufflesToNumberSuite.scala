@@ -28,7 +28,7 @@ private case class Physical(output: Seq[Attribute]) extends LeafExecNode {
   override protected def doExecute(): RDD[InternalRow] = sys.error("is only planned")
 }
 
-class ShuffleGroupFactsSuite extends AnyFunSuite {
+class ShufflesToNumberSuite extends AnyFunSuite {
 
   private def table(bytes: Long): LogicalPlan = {
     val leaf = OfSize(bytes, Seq(AttributeReference("k", LongType)()))
@@ -46,7 +46,7 @@ class ShuffleGroupFactsSuite extends AnyFunSuite {
 
   private def distinct(plan: LogicalPlan) = Aggregate(plan.output, plan.output, plan)
 
-  private def inputBytes(plan: LogicalPlan) = ShuffleGroupFacts.inputBytes(plan)
+  private def inputBytes(plan: LogicalPlan) = ShufflesToNumber.inputBytes(plan)
 
   test("what a join reads is the sum of its sides, where Spark's estimate is their product") {
     val joined = join(table(1000), table(200))
