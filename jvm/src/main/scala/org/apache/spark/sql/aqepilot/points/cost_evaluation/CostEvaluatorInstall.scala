@@ -46,9 +46,9 @@ object CostEvaluatorInstall {
         makeVisible(running)
         None
       }
-      val found = running.getOption(setting.key)
-      if (fault.isEmpty && !found.contains(ours)) {
-        theirs = found
+      val submitted = running.getOption(setting.key)
+      if (fault.isEmpty && !submitted.contains(ours)) {
+        theirs = submitted
         running.set(setting.key, ours)
       }
     }

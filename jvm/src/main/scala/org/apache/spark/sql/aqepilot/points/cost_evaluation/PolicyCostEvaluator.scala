@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.aqepilot.facts.Tables
-import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, SkewLayout}
+import org.apache.spark.sql.aqepilot.plans.joins.JoinState
 import org.apache.spark.sql.aqepilot.plans.promises.{ReadTwice, SparksTasks}
 import org.apache.spark.sql.aqepilot.policy.Asked
 import org.apache.spark.sql.aqepilot.reasons.Reason
@@ -13,7 +13,6 @@ import org.apache.spark.sql.aqepilot.rule.{Memory, PointRule}
 import org.apache.spark.sql.aqepilot.spark.SparkCosts
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
-import org.apache.spark.sql.execution.joins.BaseJoinExec
 
 /** The decision point `cost_evaluation`: Spark's own cost, unless a policy gives another.
   *
@@ -28,8 +27,8 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
   private val id = PolicyCostEvaluator.ids.incrementAndGet()
 
   private var isCurrent = true
-  private var begun: Option[Comparison] = None
-  private val memory = new Memory[AskedPlans]
+  private var comparison: Option[Comparison] = None
+  private val memory = new Memory[(Asked[Double], Asked[Double])]
   private var overruled = 0
   private var isLeft = false
 
@@ -37,135 +36,112 @@ final class PolicyCostEvaluator(running: SparkConf) extends CostEvaluator {
     val own = builtIn.evaluateCost(plan)
     if (isCurrent) {
       isCurrent = false
-      begun = at(Option.empty[Comparison])(_ => Some(new Comparison(plan, own)))
-      begun.fold(own)(_.costOfCurrent)
+      comparison =
+        at(Option.empty[Comparison])(_ => Some(new Comparison(SparkCost(plan, own))))
+      comparison.fold(own)(_.costOfCurrent)
     } else {
       isCurrent = true
-      val comparison = begun
-      begun = None
-      comparison.fold(own) { c =>
-        c.order = at(Option.empty[Int])(order(_, c, plan, own))
+      val compared = comparison
+      comparison = None
+      compared.fold(own) { c =>
+        c.order = at(Option.empty[Int]) { at =>
+          order(at, new Replan(c.current, SparkCost(plan, own), at.conf))
+        }
         new ComparedCost(c, own, isCurrent = false)
       }
     }
   }
 
-  private def at[T](unchanged: T)(decide: PointRule[Any] => T): T =
+  private def at[T](unchanged: T)(decide: PointRule[Double] => T): T =
     PointRule(CostEvaluationPoint, unchanged, evenUnasked = JoinState.anyForced)(decide)
 
   /** The re-plan's cost against the current plan's, as compare has it; None = as Spark's own costs are. */
-  private def order(at: PointRule[Any], c: Comparison, plan: SparkPlan, own: Cost): Option[Int] = {
-    val byForced = Integer.compare(forcedSkewJoins(c.plan), forcedSkewJoins(plan))
-    if (byForced != 0) {
-      def facts(plan: SparkPlan, isCurrent: Boolean) = PlanFacts.of(plan, isCurrent)
-      val more =
-        readsMore(facts(c.plan, isCurrent = true), facts(plan, isCurrent = false), byForced, c, own)
-      if (more.isEmpty) Some(byForced) else None
-    } else if (!at.isAsked || c.plan == plan) None
-    else if (ReadTwice.isInQuery(plan)) {
-      if (!isLeft) ReadTwice.record(at, c.plan.logicalLink.map(Tables.described))
+  private def order(at: PointRule[Double], replan: Replan): Option[Int] = {
+    val current = replan.current.plan
+    val byForced = replan.orderByForced
+    if (byForced != 0) Some(byForced).filter(replan.readsMore(_).isEmpty)
+    else if (!at.isAsked || current == replan.candidate.plan) None
+    else if (ReadTwice.isInQuery(replan.candidate.plan)) {
+      if (!isLeft) ReadTwice.record(at, current.logicalLink.map(Tables.described))
       isLeft = true
       None
-    } else ask(at, c, plan, own)
+    } else decided(at, replan)
   }
 
-  private def isAdoptedBySpark(c: Comparison, own: Cost) = own < c.own || own == c.own
-
-  /** What the plan that is decided on reads and Spark's choice does not, if something. */
-  private def readsMore(
-      current: PlanFacts,
-      candidate: PlanFacts,
-      order: Int,
-      c: Comparison,
-      own: Cost
-  ): Option[String] = (order <= 0, isAdoptedBySpark(c, own)) match {
-    case (true, false) => candidate.readsMoreThan(current)
-    case (false, true) => current.readsMoreThan(candidate)
-    case _             => None
-  }
-
-  private def forcedSkewJoins(plan: SparkPlan): Int =
-    if (!JoinState.anyForced) 0
-    else
-      plan.collect {
-        case j: BaseJoinExec
-            if JoinState.of(j).exists(_.isForced) &&
-              (SparkCosts.isSkewJoin(j) || SkewLayout.of(j).isSplit) => j
-      }.size
-
-  private def ask(at: PointRule[Any], c: Comparison, plan: SparkPlan, own: Cost): Option[Int] = {
-    val begun = System.nanoTime()
-    val current = PlanFacts.of(c.plan, isCurrent = true)
-    val candidate = PlanFacts.of(plan, isCurrent = false)
-    val (currentOwn, candidateOwn) = (SparkCosts.inShuffles(c.own), SparkCosts.inShuffles(own))
-    def asked(of: PlanFacts, cost: Option[Double], begun: Long) = at.ask(begun = begun) {
-      CostFacts
-        .row(at.session.sparkContext, at.conf, at.executionId, of, current, cost, currentOwn)
-    }
+  private def decided(at: PointRule[Double], replan: Replan): Option[Int] = {
     val known = memory.number
-    val answers = memory.of(at.key((current, candidate, currentOwn, candidateOwn))) {
-      AskedPlans(
-        asked(current, currentOwn, begun),
-        asked(candidate, candidateOwn, System.nanoTime())
-      )
-    }
-    val adopts = isAdoptedBySpark(c, own)
-    val keeps = Seq(c.plan, plan).flatMap(SparksTasks.of(at, _).any).headOption
-    val compared = keeps
-      .map(SparksTasks.refusal)
-      .toLeft(())
-      .flatMap(_ => compare(answers, currentOwn, candidateOwn, adopts))
-      .flatMap { order =>
-        readsMore(current, candidate, order, c, own)
-          .map(why => (Reason.ReadsMore, Option(why)))
-          .toLeft(order)
-      }
-    val number = memory.number
-    if (number > known) {
-      def record(name: String, asked: Asked[Any], own: Cost): Unit =
-        at.record(asked, outcome(compared)) {
-          Subject(
-            s"plan $id.$number, $name",
-            s"cost-$id-$number-$name",
-            tables = c.plan.logicalLink.map(Tables.described),
-            sparkAnswer = Some(SparkCosts.inShuffles(own).fold(own.toString)(_.toString)),
-            sparkStrategy = Some(CostFates.plan(adopts)),
-            chosen = _ => compared.toOption.map(o => CostFates.Chosen(o <= 0, adopts))
-          )
-        }
-      record("current", answers.current, c.own)
-      record("re-plan", answers.candidate, own)
+    val (current, candidate) = ask(at, replan)
+    val keeps =
+      Seq(replan.current, replan.candidate).flatMap(p => SparksTasks.of(at, p.plan).any).headOption
+    val compared = for {
+      _ <- keeps.map(SparksTasks.refusal).toLeft(())
+      order <- compare(current.decision, candidate.decision, replan)
+      _ <- replan.readsMore(order).map(why => (Reason.ReadsMore, Option(why))).toLeft(())
+    } yield order
+    if (memory.number > known) {
+      record(at, replan, compared, "current", replan.current, current)
+      record(at, replan, compared, "re-plan", replan.candidate, candidate)
     }
     compared.toOption
   }
 
-  private type Refused = (Reason, Option[String])
-
-  private def outcome(compared: Either[Refused, Int]) = compared match {
-    case Left(refused) => refused
-    case Right(order)  => (Reason.Applied, Some(CostFates.detail(order <= 0)))
+  /** The answers on the current plan and on the re-plan. */
+  private def ask(at: PointRule[Double], replan: Replan): (Asked[Double], Asked[Double]) = {
+    val begun = System.nanoTime()
+    def asked(plan: PlanToCost, begun: Long) =
+      at.ask(begun = begun)(CostFacts.all.row(at.query, plan))
+    memory.of(at.key((replan.currentToCost, replan.candidateToCost))) {
+      (asked(replan.currentToCost, begun), asked(replan.candidateToCost, System.nanoTime()))
+    }
   }
 
+  private type Refused = (Reason, Option[String])
+
+  /** The order that the answers give, or why Spark's own costs stay. */
   private def compare(
-      asked: AskedPlans,
-      currentOwn: Option[Double],
-      candidateOwn: Option[Double],
-      sparkAdopts: Boolean
-  ): Either[Refused, Int] = {
-    def decided(a: Asked[Any]) = a.decision.map(_.asInstanceOf[Double])
-    val (current, candidate) = (decided(asked.current), decided(asked.candidate))
+      current: Option[Double],
+      candidate: Option[Double],
+      replan: Replan
+  ): Either[Refused, Int] =
     if (current.isEmpty && candidate.isEmpty) Left((Reason.NullAnswer, None))
-    else
-      (current.orElse(currentOwn), candidate.orElse(candidateOwn)) match {
+    else {
+      val costs =
+        (current.orElse(replan.current.inShuffles), candidate.orElse(replan.candidate.inShuffles))
+      costs match {
         case (Some(a), Some(b)) =>
           val order = if (b < a) -1 else if (b > a) 1 else 0
-          if (order > 0 || sparkAdopts) Right(order)
+          if (order > 0 || replan.isAdoptedBySpark) Right(order)
           else if (overruled < PolicyCostEvaluator.MaxOverruled) {
             overruled += 1
             Right(order)
           } else Left((Reason.OverruledTooOften, None))
         case _ => Left((Reason.NotComparable, None))
       }
+    }
+
+  private def record(
+      at: PointRule[Double],
+      replan: Replan,
+      compared: Either[Refused, Int],
+      name: String,
+      planned: SparkCost,
+      asked: Asked[Double]
+  ): Unit = {
+    val number = memory.number
+    val outcome = compared match {
+      case Left(refused) => refused
+      case Right(order)  => (Reason.Applied, Some(CostFates.detail(order <= 0)))
+    }
+    at.record(asked, outcome) {
+      Subject(
+        s"plan $id.$number, $name",
+        s"cost-$id-$number-$name",
+        tables = replan.current.plan.logicalLink.map(Tables.described),
+        sparkAnswer = Some(planned.inShuffles.fold(planned.cost.toString)(_.toString)),
+        sparkStrategy = Some(CostFates.plan(replan.isAdoptedBySpark)),
+        chosen = _ => compared.toOption.map(o => CostFates.Chosen(o <= 0, replan.isAdoptedBySpark))
+      )
+    }
   }
 }
 
