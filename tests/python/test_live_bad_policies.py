@@ -374,11 +374,11 @@ for mode in ("off", "enforce"):
 print(*sorted(p.name for p in policies.status(spark, "point") if p.value == "off"))
 """
 NEEDED = {
-    "skew_join": "points/skew_join/SkewFacts",
-    "shuffle_partitions": "points/shuffle_partitions/ShuffleGroupFacts",
+    "skew_join": "points/skew_join/SkewDecisions",
+    "shuffle_partitions": "points/shuffle_partitions/ShufflesToNumber",
     "partition_coalescing": "points/partition_coalescing/RedoneReads",
     "dynamic_join_selection": "plans/JoinFacts",
-    "cost_evaluation": "points/cost_evaluation/CostFacts",
+    "cost_evaluation": "points/cost_evaluation/PlanWork",
     "join_selection": "points/join_selection/SelectionFacts",
     "join_reorder": "points/join_reorder/ChainFacts",
     "write_distribution": "points/write_distribution/WriteFacts",
