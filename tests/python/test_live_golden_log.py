@@ -42,6 +42,8 @@ VOLATILE = (
     (r"file:/[^\s,\"\]\\]*/", "file:/…/"),
     (r'("time"|"askedMicros"|"decisionId"|_memory_bytes\\"):[\d.]+', r"\1:0"),
     (r'"factsId":"[^"]*"', '"factsId":"…"'),
+    # How often two plans were compared: which of two shuffles ends first is a race.
+    (r'("subject":"plan \d+)\.\d+', r"\1.…"),
     # Fingerprints and what is named by a hash of them: the path of a table is part of it.
     (r'"([0-9a-f]{64}|[0-9a-f]{16})\b', '"…'),
     (r'\\"[0-9a-f]{64}\b', r"\"…"),
