@@ -11,9 +11,8 @@ import org.apache.spark.sql.aqepilot.decision.{DecisionPoints, Health}
 import org.apache.spark.sql.aqepilot.plans.joins.JoinState
 import org.apache.spark.sql.aqepilot.policy.python.{PythonWorkers, SessionFunctions}
 import org.apache.spark.sql.aqepilot.record.DecisionLog
-import org.apache.spark.sql.aqepilot.run.Notes
 import org.apache.spark.sql.aqepilot.settings.AqePilotConf
-import org.apache.spark.sql.aqepilot.spark.FaultsHeard
+import org.apache.spark.sql.aqepilot.spark.Record
 import org.apache.spark.sql.execution.adaptive.AqePilotCostEvaluator
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
@@ -68,7 +67,7 @@ class StaticMethodsSuite extends AnyFunSuite with BeforeAndAfterAll {
     "who evaluates costs" -> AqePilotCostEvaluator.Factory.get,
     "points that are off" -> DecisionPoints.all.map(Health.reasonOff),
     "forced joins" -> JoinState.anyForced,
-    "who hears of faults" -> ((FaultsHeard.count, FaultsHeard.where, Notes.of)),
+    "whose record it is" -> Record.source,
     "what the record counts" -> DecisionLog.getActive.map(_.counters),
     "whether Python may be named" -> answered(
       s"SELECT code FROM aqepilot_check('skew_join', '$function')"

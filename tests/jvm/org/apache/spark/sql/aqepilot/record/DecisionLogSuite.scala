@@ -1,11 +1,11 @@
 package org.apache.spark.sql.aqepilot.record
 
-import org.apache.spark.sql.aqepilot.decision.Decided
 import java.nio.file.Files
 import java.util.concurrent.atomic.AtomicInteger
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 
 import com.codahale.metrics.MetricRegistry
+import org.apache.spark.sql.aqepilot.decision.Decided
 import org.apache.spark.sql.execution.SparkPlan
 
 import io.aqepilot.log.AqePilotFate

@@ -1,7 +1,8 @@
 package org.apache.spark.sql.aqepilot.record
 
-import org.apache.spark.sql.aqepilot.decision.Decided
 import java.util.concurrent.ConcurrentLinkedQueue
+
+import org.apache.spark.sql.aqepilot.decision.Decided
 
 import io.aqepilot.log.{AqePilotControl, AqePilotExperiment, AqePilotPolicyLoaded}
 

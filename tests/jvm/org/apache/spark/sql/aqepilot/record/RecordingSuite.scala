@@ -1,11 +1,11 @@
 package org.apache.spark.sql.aqepilot.record
 
-import org.apache.spark.sql.aqepilot.decision.Decided
 import java.util.concurrent.ConcurrentLinkedQueue
 
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.aqepilot.decision.Decided
 import org.apache.spark.sql.execution.SQLExecution
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite

@@ -9,8 +9,7 @@ import org.apache.spark.sql.aqepilot.decision.DecisionPoints
 import org.apache.spark.sql.aqepilot.policy.python.SessionFunctions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.adaptive.AqePilotCostEvaluator
-import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
+import org.apache.spark.sql.execution.adaptive.{AqePilotCostEvaluator, Cost, CostEvaluator}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 import org.apache.spark.{SparkConf, SparkContext}

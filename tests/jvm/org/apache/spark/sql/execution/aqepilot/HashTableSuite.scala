@@ -2,9 +2,8 @@ package org.apache.spark.sql.execution.aqepilot
 
 import org.apache.spark.memory.{SparkOutOfMemoryError, TaskMemoryManager, UnifiedMemoryManager}
 import org.apache.spark.sql.aqepilot.spark.HashTable
-import org.apache.spark.sql.catalyst.CatalystTypeConverters
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
+import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
 import org.apache.spark.sql.execution.joins.HashedRelation
 import org.apache.spark.sql.types._
 import org.apache.spark.{SparkConf, SparkException}

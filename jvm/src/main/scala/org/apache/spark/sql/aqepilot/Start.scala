@@ -21,7 +21,7 @@ object Start {
     */
   def apply(registrations: => Unit): Unit = {
     // Each by itself: what a vendor's Spark lacks for one may be there for the others.
-    FailOpen("faults", ())(DecisionLog.begin())
+    FailOpen("record", ())(DecisionLog.begin())
     val settings = AqePilotConf.settings
     FailOpen("settings", ())(AqePilotConf.register(settings))
     FailOpen("start", ())(registrations)

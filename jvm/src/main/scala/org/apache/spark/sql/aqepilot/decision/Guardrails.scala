@@ -4,7 +4,7 @@ import org.apache.spark.internal.config
 import org.apache.spark.sql.aqepilot.facts.{Cluster, QueryFacts}
 import org.apache.spark.sql.aqepilot.reasons.Problem
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Setting}
-import org.apache.spark.sql.aqepilot.spark.{BySettings, PerApplication, Recent}
+import org.apache.spark.sql.aqepilot.spark.{Application, BySettings, Recent}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.{SparkConf, SparkContext}
 
@@ -26,7 +26,7 @@ object Guardrails {
     known.of(sc).computeIfAbsent(slots, _ => new BySettings[Guards]).of(conf)(read(_, sc, slots))
   }
 
-  private val known = new PerApplication(_ => Recent.map[Option[Int], BySettings[Guards]](4))
+  private val known = new Application.Value(_ => Recent.map[Option[Int], BySettings[Guards]](4))
 
   private def read(conf: SQLConf, sc: SparkContext, slots: Option[Int]): Guards = {
     val growth = math.max(

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.facts
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.spark.{PerApplication, Recent}
+import org.apache.spark.sql.aqepilot.spark.{Application, Recent}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SQLExecution
 
@@ -23,7 +23,7 @@ private[aqepilot] object DbtModels {
     }
   }
 
-  private val known = new PerApplication(_ => Recent.map[Long, Option[String]](1000))
+  private val known = new Application.Value(_ => Recent.map[Long, Option[String]](1000))
 
   private def text(plan: LogicalPlan): Option[String] =
     plan.collectFirst { case p if p.origin.sqlText.isDefined => p.origin.sqlText.get }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.aqepilot.facts
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Mode, RunIdentity}
-import org.apache.spark.sql.aqepilot.spark.{BySettings, PerApplication}
+import org.apache.spark.sql.aqepilot.spark.{Application, BySettings}
 import org.apache.spark.sql.internal.SQLConf
 
 /** Which run of which job this is, and what policies may do when its scheduler tries it again. */
@@ -29,9 +29,9 @@ object Runs {
   def jobs(conf: SQLConf, sc: SparkContext): Set[String] =
     Set(submitted(sc), of(conf, sc), of(conf, sc, QueryFacts.executionId(sc))).map(_.job.value)
 
-  private val doSessionsCount = new PerApplication(_ => AqePilotConf.sessionPolicies == "allow")
-  private val known = new PerApplication(_ => new BySettings[RunIdentity])
-  private val ofApplications = new PerApplication(sc => identity(sc, sc.conf.getOption))
+  private val doSessionsCount = new Application.Value(_ => AqePilotConf.sessionPolicies == "allow")
+  private val known = new Application.Value(_ => new BySettings[RunIdentity])
+  private val ofApplications = new Application.Value(sc => identity(sc, sc.conf.getOption))
 
   private def read(conf: SQLConf, sc: SparkContext) =
     identity(sc, key => Option(conf.getConfString(key, null)).orElse(sc.conf.getOption(key)))
@@ -47,7 +47,7 @@ object Runs {
     */
   def limit(sc: SparkContext): Option[(Mode, String)] = limits.of(sc)
 
-  private val limits = new PerApplication[Option[(Mode, String)]](sc => {
+  private val limits = new Application.Value[Option[(Mode, String)]](sc => {
     val mode = Mode.of(AqePilotConf.inForce(AqePilotConf.OnRetry))
     submitted(sc).attempt
       .filter(found => RunIdentity.isRetry(found) && mode != Mode.Enforce)

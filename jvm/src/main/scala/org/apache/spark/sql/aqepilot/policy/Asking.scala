@@ -4,7 +4,7 @@ import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guardrails, Guards
 import org.apache.spark.sql.aqepilot.facts.{FactFault, FactsRow, LazyRow, QueryFacts}
 import org.apache.spark.sql.aqepilot.policy.sql.AskBudget
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Mode}
-import org.apache.spark.sql.aqepilot.spark.{FailOpen, PerApplication, Sessions}
+import org.apache.spark.sql.aqepilot.spark.{Application, FailOpen, Sessions}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
@@ -115,7 +115,7 @@ object Asking {
     }
 
   /** In nanoseconds. */
-  private val deadline = new PerApplication(_ =>
+  private val deadline = new Application.Value(_ =>
     AqePilotConf.toMillis(AqePilotConf.inForce(AqePilotConf.AskDeadline)) * 1000 * 1000
   )
 

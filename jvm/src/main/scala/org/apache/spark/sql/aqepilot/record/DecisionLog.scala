@@ -1,7 +1,5 @@
 package org.apache.spark.sql.aqepilot.record
 
-import org.apache.spark.sql.aqepilot.decision.{Decided, FateReader}
-import java.lang.ref.WeakReference
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicLong
 import java.util.{Collections, LinkedHashMap, Map}
@@ -9,11 +7,12 @@ import java.util.{Collections, LinkedHashMap, Map}
 import com.codahale.metrics.Counter
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.SparkListenerEvent
+import org.apache.spark.sql.aqepilot.decision.{Decided, FateReader}
 import org.apache.spark.sql.aqepilot.facts.Runs
 import org.apache.spark.sql.aqepilot.record.QueryRecorder.Barrier
-import org.apache.spark.sql.aqepilot.run.{Control, Experiments, Notes, Owners}
+import org.apache.spark.sql.aqepilot.run.{Control, Experiments, Owners}
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, LoggedFacts}
-import org.apache.spark.sql.aqepilot.spark.{FailOpen, FaultsHeard, PerApplication, WithoutSession}
+import org.apache.spark.sql.aqepilot.spark.{Application, FailOpen, Record, WithoutSession}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 
@@ -34,10 +33,9 @@ import io.aqepilot.log.{
   * dropped: figures and fates of queries, and lines of the event log), `dropped.queries` (queries
   * whose end was not waited for, too many being open).
   */
-final class DecisionLog private (sc: SparkContext) extends Notes {
+final class DecisionLog private (sc: SparkContext) extends Record {
   import DecisionLog._
 
-  private def context = sc
   private val source = new DecisionSource
   private val failOpen = new FailOpen(source.failed)
   private val ids = new AtomicLong
@@ -140,8 +138,7 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
   override def observe(name: String)(read: => Long): Unit =
     failOpen("metrics", ())(source.observe(name)(read))
 
-  /** Counts a fault of ours that was swallowed at a decision point. */
-  def failed(point: String): Unit = source.failed(point)
+  override def failed(what: String): Unit = source.failed(what)
 
   def nextDecisionId(): Long = ids.incrementAndGet()
 
@@ -187,10 +184,10 @@ final class DecisionLog private (sc: SparkContext) extends Notes {
   }
 }
 
-object DecisionLog {
+object DecisionLog extends Record.Source {
   val RingBytesKey = "spark.aqepilot.decisions.ring_bytes"
   val DefaultRingBytes: Long = 16L * 1024 * 1024
-  private[aqepilot] val Queue = PerApplication.Queue
+  private[aqepilot] val Queue = Application.Queue
   private val MaxFactsLogged = 10000
 
   /** Ids by execution, the oldest of which are forgotten. */
@@ -201,43 +198,27 @@ object DecisionLog {
     }
   )
 
-  Notes.of = get(_)
-  FaultsHeard.count = Counted
-  FaultsHeard.where = context =>
-    SparkContext.getActive.foreach { sc =>
-      val run = Runs.submitted(sc)
-      context.put("job", run.job.value)
-      context.put("run", run.run.value)
-    }
-
-  /** What happens is noted here, and faults are counted and logged with what runs, from now on. */
-  def begin(): Unit = ()
-
-  // Its SparkContext's listener bus and metrics hold it, and it ends with them.
-  @volatile private var current = new WeakReference[DecisionLog](null)
-
   /** Reads the fates. Tests put another in its place. */
   @volatile private[record] var fates: FateReader = Fates
 
-  /** The log of this driver, made on first use: call it before the first query with a policy runs,
+  private val logs = new Application.Value(new DecisionLog(_))
+
+  /** From now on what happens beneath the record is in it. */
+  def begin(): Unit = Record.source = this
+
+  override def of(sc: SparkContext): Record = get(sc)
+
+  override def addRun(sc: SparkContext, context: Map[String, String]): Unit = {
+    val run = Runs.submitted(sc)
+    context.put("job", run.job.value)
+    context.put("run", run.run.value)
+  }
+
+  /** The log of an application, made on first use: call it before the first query with a policy runs,
     * so that the query's figures are complete.
     */
-  def get(sc: SparkContext): DecisionLog = synchronized {
-    val known = current.get
-    if (known != null && (known.context eq sc)) known
-    else {
-      val log = new DecisionLog(sc)
-      current = new WeakReference(log)
-      log
-    }
-  }
+  def get(sc: SparkContext): DecisionLog = logs.of(sc)
 
-  /** The log of the running SparkContext, if it has been made. */
-  def getActive: Option[DecisionLog] =
-    SparkContext.getActive.flatMap(sc => Option(current.get).filter(_.context eq sc))
-
-  /** No function literal: its code would be a static method, which SQL could call. */
-  private object Counted extends (String => Unit) {
-    override def apply(what: String): Unit = SparkContext.getActive.foreach(get(_).failed(what))
-  }
+  /** The log of the running application, if it has been made. */
+  def getActive: Option[DecisionLog] = logs.ofActive
 }

@@ -6,7 +6,7 @@ import org.apache.spark.sql.aqepilot.policy.{Asked, PolicyAnswer}
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.aqepilot.run.Owners
 import org.apache.spark.sql.aqepilot.settings.Mode
-import org.apache.spark.sql.aqepilot.spark.{FailOpen, PerApplication, Recent, Sessions}
+import org.apache.spark.sql.aqepilot.spark.{Application, FailOpen, Recent, Sessions}
 
 import io.aqepilot.log.{AqePilotDecision, EventSchema}
 
@@ -42,7 +42,7 @@ object DecisionRecord {
 
   // Lazy: `failingOpen` needs this object, also where Spark lacks what this links.
   private lazy val undecidedOf =
-    new PerApplication(_ => Recent.set[(Option[Long], String, String)](10000))
+    new Application.Value(_ => Recent.set[(Option[Long], String, String)](10000))
 
   /** One event for each policy that answered, or one that says that none did.
     *

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.aqepilot.record
 
-import org.apache.spark.sql.aqepilot.decision.Decided
 import java.util.concurrent.CountDownLatch
 import java.util.{LinkedHashMap, Map}
 
@@ -9,6 +8,7 @@ import scala.collection.mutable
 import scala.util.Try
 
 import org.apache.spark.scheduler._
+import org.apache.spark.sql.aqepilot.decision.Decided
 import org.apache.spark.sql.aqepilot.facts.{Fingerprint, PerQuery}
 import org.apache.spark.sql.aqepilot.run.{Assigned, Control, Owners}
 import org.apache.spark.sql.aqepilot.settings.RunIdentity

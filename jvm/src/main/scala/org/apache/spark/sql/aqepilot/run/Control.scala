@@ -11,7 +11,7 @@ import org.apache.spark.sql.aqepilot.facts.Runs
 import org.apache.spark.sql.aqepilot.policy.PolicySet
 import org.apache.spark.sql.aqepilot.reasons.Problem
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Mode}
-import org.apache.spark.sql.aqepilot.spark.{FailOpen, PerApplication, Sessions}
+import org.apache.spark.sql.aqepilot.spark.{Application, FailOpen, Record, Sessions}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.ThreadUtils
 
@@ -134,7 +134,7 @@ object Control {
   /** The application's; none where the setting is not submitted. */
   def of(sc: SparkContext): Option[Control] = known.of(sc)
 
-  private val known = new PerApplication[Option[Control]](sc =>
+  private val known = new Application.Value[Option[Control]](sc =>
     AqePilotConf.getSubmitted(AqePilotConf.Control).map(start(sc, _))
   )
 
@@ -178,10 +178,10 @@ object Control {
   def begin(sc: SparkContext): Unit =
     of(sc).filter(_.hasBegun.compareAndSet(false, true)).foreach { control =>
       control.await(FirstReadMillis)
-      val notes = Notes.of(sc)
-      notes.observe("control.age_ms")(control.age.getOrElse(-1L))
-      notes.observe("control.rules")(control.limits.rules.size.toLong)
-      notes.observe("control.unreachable")(if (control.problem.isEmpty) 0L else 1L)
+      val record = Record.of(sc)
+      record.observe("control.age_ms")(control.age.getOrElse(-1L))
+      record.observe("control.rules")(control.limits.rules.size.toLong)
+      record.observe("control.unreachable")(if (control.problem.isEmpty) 0L else 1L)
     }
 
   /** The policies as far as the control file lets them go: none where that cannot be told. */
@@ -200,7 +200,7 @@ object Control {
       s"control file ${control.path}, version ${control.version.getOrElse("unknown")}: " +
         (if (rules.isEmpty) "no rule" else rules.mkString("; "))
     )
-    Notes.of(sc).control(
+    Record.of(sc).control(
       AqePilotControl(
         EventSchema.Version,
         System.currentTimeMillis(),

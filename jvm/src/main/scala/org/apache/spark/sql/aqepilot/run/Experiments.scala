@@ -15,7 +15,14 @@ import org.apache.spark.sql.aqepilot.settings.{
   RunIdentity,
   StoppingRules
 }
-import org.apache.spark.sql.aqepilot.spark.{BySettings, FailOpen, PerApplication, Recent, Sessions}
+import org.apache.spark.sql.aqepilot.spark.{
+  Application,
+  BySettings,
+  FailOpen,
+  Recent,
+  Record,
+  Sessions
+}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.internal.SQLConf
@@ -236,12 +243,12 @@ object Experiments {
 
   def of(sc: SparkContext): Option[Running] = known.of(sc)
 
-  private val known = new PerApplication[Option[Running]](sc =>
+  private val known = new Application.Value[Option[Running]](sc =>
     Definition.read(sc.conf.getOption, Runs.limit(sc)).map(
       new Running(
         _,
         id => CommonFacts.query.row(Query(sc, SQLConf.get, id)),
-        Notes.of(sc).experiment(_)
+        Record.of(sc).experiment(_)
       )
     )
   )
@@ -316,7 +323,7 @@ object Experiments {
     def isInside: Boolean = hasSubmittedList && hasSubmittedPolicies
   }
 
-  private val sessions = new PerApplication(_ => new BySettings[OfSession])
+  private val sessions = new Application.Value(_ => new BySettings[OfSession])
 
   private def read(running: Running, sc: SparkContext, conf: SQLConf) = OfSession(
     conf.getConfString(AqePilotConf.Policies.key, "") ==

@@ -109,24 +109,14 @@ class FailOpen(count: String => Unit) {
   private val MaxMessageChars = 5000
 }
 
-/** Who hears of faults: the record says so when it is there. */
-object FaultsHeard {
-
-  /** Told what failed, each time. */
-  @volatile var count: String => Unit = (_: String) => ()
-
-  /** Adds to a log line's context what runs. */
-  @volatile var where: Map[String, String] => Unit = (_: Map[String, String]) => ()
-}
-
-/** Counts in the log of the running driver. */
-object FailOpen extends FailOpen(what => FaultsHeard.count(what)) {
+/** Counts in the record of the running application. */
+object FailOpen extends FailOpen(Record.failed(_)) {
 
   /** Logs it each time that it arises. */
   def arisen(p: Problem): Unit = warn(s"${p.code}: ${p.message}", contextOf(p))
 
   override protected def addWhereItRuns(context: Map[String, String]): Unit =
-    try FaultsHeard.where(context)
+    try Record.addRun(context)
     catch { case _: Throwable if !Thread.currentThread().isInterrupted => }
 
   /** The message of a fault, short enough for a record. */

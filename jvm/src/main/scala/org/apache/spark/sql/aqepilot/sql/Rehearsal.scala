@@ -2,8 +2,8 @@ package org.apache.spark.sql.aqepilot.sql
 
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, DecisionPoints, Guardrails, Guards}
 import org.apache.spark.sql.aqepilot.facts.FactsRow
-import org.apache.spark.sql.aqepilot.policy.{Answer, PolicyTexts}
 import org.apache.spark.sql.aqepilot.policy.python.Caller
+import org.apache.spark.sql.aqepilot.policy.{Answer, PolicyTexts}
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.aqepilot.spark.Sessions
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,9 +1,9 @@
 package org.apache.spark.sql.aqepilot.plans.joins
 
-import org.apache.spark.sql.aqepilot.facts.ShuffleFacts
 import scala.collection.mutable
 
 import org.apache.spark.MapOutputStatistics
+import org.apache.spark.sql.aqepilot.facts.ShuffleFacts
 import org.apache.spark.sql.aqepilot.spark.SkewedBroadcastJoins
 import org.apache.spark.sql.catalyst.optimizer.BuildRight
 import org.apache.spark.sql.catalyst.plans.logical.{

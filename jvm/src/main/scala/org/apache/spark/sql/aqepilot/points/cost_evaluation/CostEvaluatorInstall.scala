@@ -7,8 +7,7 @@ import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Health}
 import org.apache.spark.sql.aqepilot.record.DecisionRecord
 import org.apache.spark.sql.aqepilot.rule.Registered
 import org.apache.spark.sql.aqepilot.spark.{FailOpen, OurCosts, SparkCosts}
-import org.apache.spark.sql.execution.adaptive.AqePilotCostEvaluator
-import org.apache.spark.sql.execution.adaptive.CostEvaluator
+import org.apache.spark.sql.execution.adaptive.{AqePilotCostEvaluator, CostEvaluator}
 import org.apache.spark.sql.internal.SQLConf
 
 /** Makes [[PolicyCostEvaluator]] the cost evaluator of this application's sessions.

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.cost_evaluation
 
-import org.apache.spark.sql.aqepilot.reasons.Fate
 import org.apache.spark.sql.aqepilot.decision.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.reasons.Fate
 import org.apache.spark.sql.execution.SparkPlan
 
 import io.aqepilot.log.AqePilotFate

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 
-import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{
   DecisionPoint,
   FateReader,
@@ -11,7 +10,7 @@ import org.apache.spark.sql.aqepilot.decision.{
   Word
 }
 import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
-import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow, OldFacts}
 import org.apache.spark.sql.types._
 
 /** Which strategy a join of finished shuffles gets, asked per side.

@@ -1,8 +1,8 @@
 package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 
+import org.apache.spark.sql.aqepilot.decision.Decided
 import org.apache.spark.sql.aqepilot.plans.joins.{JoinFateReader, JoinState, JoinStrategy}
 import org.apache.spark.sql.aqepilot.reasons.Fate
-import org.apache.spark.sql.aqepilot.decision.Decided
 import org.apache.spark.sql.execution.SparkPlan
 
 import io.aqepilot.log.AqePilotFate

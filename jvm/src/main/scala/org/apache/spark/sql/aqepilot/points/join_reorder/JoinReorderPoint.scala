@@ -1,6 +1,5 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
-import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{
   DecisionPoint,
   FateReader,
@@ -11,7 +10,7 @@ import org.apache.spark.sql.aqepilot.decision.{
   Verdict
 }
 import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
-import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow, OldFacts}
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._

@@ -1,8 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
-import org.apache.spark.sql.aqepilot.decision.AnswerField
-import org.apache.spark.sql.aqepilot.facts.OldFacts
 import org.apache.spark.sql.aqepilot.decision.{
+  AnswerField,
   DecisionPoint,
   FateReader,
   Guards,
@@ -12,7 +11,7 @@ import org.apache.spark.sql.aqepilot.decision.{
   Word
 }
 import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
-import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow, OldFacts}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types._
 

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
-import org.apache.spark.sql.aqepilot.reasons.Fate
 import org.apache.spark.sql.aqepilot.decision.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.reasons.Fate
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 

@@ -9,9 +9,9 @@ import org.apache.spark.sql.aqepilot.plans.joins.{
   SkewLayout
 }
 import org.apache.spark.sql.aqepilot.plans.promises.{ReadTwice, SparksTasks}
+import org.apache.spark.sql.aqepilot.policy.Asked
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.aqepilot.record.Subject
-import org.apache.spark.sql.aqepilot.policy.Asked
 import org.apache.spark.sql.aqepilot.rule.{Memory, PointRule}
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.SparkPlan

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
+import org.apache.spark.sql.aqepilot.decision.Decided
 import org.apache.spark.sql.aqepilot.plans.joins.{
   JoinFateReader,
   JoinState,
@@ -8,7 +9,6 @@ import org.apache.spark.sql.aqepilot.plans.joins.{
   SkewState
 }
 import org.apache.spark.sql.aqepilot.reasons.Fate
-import org.apache.spark.sql.aqepilot.decision.Decided
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 

@@ -1,10 +1,15 @@
 package org.apache.spark.sql.aqepilot.points.write_distribution
 
-import org.apache.spark.sql.aqepilot.decision.AnswerField
-import org.apache.spark.sql.aqepilot.facts.OldFacts
-import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, FateReader, Guards, Need, Verdict}
+import org.apache.spark.sql.aqepilot.decision.{
+  AnswerField,
+  DecisionPoint,
+  FateReader,
+  Guards,
+  Need,
+  Verdict
+}
 import org.apache.spark.sql.aqepilot.facts.OldFacts.{fact, group}
-import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow, OldFacts}
 import org.apache.spark.sql.types._
 
 /** Whether the rows of a write are shuffled once more before they are written, and by what.

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.write_distribution
 
-import org.apache.spark.sql.aqepilot.reasons.Fate
 import org.apache.spark.sql.aqepilot.decision.{Decided, FateReader}
+import org.apache.spark.sql.aqepilot.reasons.Fate
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
 import org.apache.spark.sql.execution.SparkPlan

@@ -7,12 +7,11 @@ import scala.collection.mutable
 
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
-import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.sql.aqepilot.decision.DecisionPoint
 import org.apache.spark.sql.aqepilot.policy.{Breaker, EvaluationFailure}
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Setting}
-import org.apache.spark.sql.aqepilot.spark.{FailOpen, Recent, Sessions, WithoutSession}
+import org.apache.spark.sql.aqepilot.spark.{Application, FailOpen, Recent, Sessions}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
@@ -23,7 +22,11 @@ import org.apache.spark.sql.types.DataType
   *
   * No call throws but InterruptedException.
   */
-final class PythonWorkers private (sc: SparkContext, val owner: PythonOwner) extends Logging {
+final class PythonWorkers private (
+    sc: SparkContext,
+    val owner: PythonOwner,
+    numbers: AtomicInteger
+) extends Logging {
   import PythonWorker.{Outcome, failure, millis}
   import PythonWorkers._
 
@@ -240,7 +243,6 @@ object PythonWorkers {
   private val IdleNanos = TimeUnit.MINUTES.toNanos(1)
 
   private val changes = new AtomicLong
-  private val numbers = new AtomicInteger
 
   private val background = Executors.newCachedThreadPool { (task: Runnable) =>
     val thread = new Thread("aqepilot-python") {
@@ -253,11 +255,10 @@ object PythonWorkers {
     thread
   }
 
-  private var application: Option[SparkContext] = None
-  private val owners = mutable.LinkedHashMap.empty[PythonOwner, PythonWorkers]
-
   /** Grows whenever a function was loaded, or refused. */
   def version: Long = changes.get
+
+  private val owners = new Application.Value(new Owners(_))
 
   /** Those of an owner, made on first use: where too many owners have some, in place of those that were not asked for
     * the longest time, if that is a minute.
@@ -265,51 +266,48 @@ object PythonWorkers {
     * @return
     *   None where too many others have some
     */
-  def of(sc: SparkContext, owner: PythonOwner): Option[PythonWorkers] = synchronized {
-    if (!application.contains(sc)) begin(sc)
-    owners.get(owner).orElse {
-      val others = owners.values.filter(_.owner != PythonOwner.Application)
-      val isFull = owner != PythonOwner.Application && others.size >= MostOwners
-      val idle = if (isFull) others.filter(_.isIdle).toSeq.sortBy(_.lastUse).headOption else None
-      idle.foreach(workers => end(workers.owner))
-      if (isFull && idle.isEmpty) None
-      else {
-        val made = new PythonWorkers(sc, owner)
-        owners.put(owner, made)
-        Some(made)
-      }
-    }
-  }
+  def of(sc: SparkContext, owner: PythonOwner): Option[PythonWorkers] = owners.of(sc).of(owner)
 
-  /** Those of some owners that have any in the running driver.
+  /** Those of some owners that have any in the running application.
     *
     * @param isShown
     *   which owners'
     */
-  def active(isShown: PythonOwner => Boolean): Seq[PythonWorkers] = synchronized {
-    if (application.exists(SparkContext.getActive.contains(_)))
-      owners.values.filter(w => isShown(w.owner)).toSeq
-    else Nil
-  }
+  def active(isShown: PythonOwner => Boolean): Seq[PythonWorkers] =
+    owners.ofActive.fold(Seq.empty[PythonWorkers])(_.all.filter(w => isShown(w.owner)))
 
   /** Ends an owner's processes. */
-  private[python] def end(owner: PythonOwner): Unit =
-    synchronized(owners.remove(owner)).foreach(_.close())
+  private[python] def end(owner: PythonOwner): Unit = owners.ofActive.foreach(_.end(owner))
 
-  private def begin(sc: SparkContext): Unit = {
-    endAll()
-    application = Some(sc)
-    numbers.set(0)
-    WithoutSession(sc.addSparkListener(new SparkListener {
-      override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
-        PythonWorkers.synchronized(if (application.contains(sc)) endAll())
-    }))
-  }
+  /** The owners of one application. */
+  final private class Owners(sc: SparkContext) extends AutoCloseable {
 
-  private def endAll(): Unit = {
-    owners.values.foreach(_.close())
-    owners.clear()
-    application = None
+    private val known = mutable.LinkedHashMap.empty[PythonOwner, PythonWorkers]
+    private val numbers = new AtomicInteger
+
+    def all: Seq[PythonWorkers] = synchronized(known.values.toSeq)
+
+    def of(owner: PythonOwner): Option[PythonWorkers] = synchronized {
+      known.get(owner).orElse {
+        val others = known.values.filter(_.owner != PythonOwner.Application)
+        val isFull = owner != PythonOwner.Application && others.size >= MostOwners
+        val idle = if (isFull) others.filter(_.isIdle).toSeq.sortBy(_.lastUse).headOption else None
+        idle.foreach(workers => end(workers.owner))
+        if (isFull && idle.isEmpty) None
+        else {
+          val made = new PythonWorkers(sc, owner, numbers)
+          known.put(owner, made)
+          Some(made)
+        }
+      }
+    }
+
+    def end(owner: PythonOwner): Unit = synchronized(known.remove(owner)).foreach(_.close())
+
+    override def close(): Unit = synchronized {
+      known.values.foreach(_.close())
+      known.clear()
+    }
   }
 
   private def nanos(setting: Setting): Long =

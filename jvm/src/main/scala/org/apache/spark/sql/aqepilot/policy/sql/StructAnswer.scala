@@ -1,8 +1,8 @@
 package org.apache.spark.sql.aqepilot.policy.sql
 
-import org.apache.spark.sql.aqepilot.decision.AnswerField
 import java.util.Locale
 
+import org.apache.spark.sql.aqepilot.decision.AnswerField
 import org.apache.spark.sql.aqepilot.facts.CommonFacts
 import org.apache.spark.sql.aqepilot.policy.PolicyError
 import org.apache.spark.sql.aqepilot.reasons.NearestNames
