@@ -17,6 +17,10 @@ import org.apache.spark.{SPARK_VERSION, SparkContext}
   */
 final case class Query(sc: SparkContext, conf: SQLConf, executionId: Option[Long]) {
   private[facts] lazy val run: RunIdentity = Runs.of(SQLConf.get, sc, executionId)
+
+  // The same for all that is asked about at one planning.
+  private[facts] lazy val row: InternalRow = CommonFacts.query.row(this)
+  private[facts] lazy val cluster: InternalRow = CommonFacts.cluster.row(sc)
 }
 
 /** The facts that every decision point has. Null always means that Spark does not know. */
@@ -186,11 +190,11 @@ object CommonFacts {
 
   /** The first facts of every point, in this order. */
   val groups: Seq[Fact[Query]] = Seq(
-    fact.group("query", "the query that is being planned", query)(q => q),
+    fact.struct("query", "the query that is being planned", query.schema)(_.row),
     fact.struct("conf", "the session's settings that Spark's own rules read", settings.schema)(q =>
       conf(q.conf)
     ),
-    fact.group("cluster", "what the query runs on", cluster)(_.sc)
+    fact.struct("cluster", "what the query runs on", cluster.schema)(_.cluster)
   )
 
   /** Their fields. */

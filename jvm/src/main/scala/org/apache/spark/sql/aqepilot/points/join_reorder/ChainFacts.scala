@@ -1,120 +1,93 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
-import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.facts.{
-  Beneath,
-  CommonFacts,
-  Estimates,
-  JoinSide,
-  LazyRow,
-  QueryFacts,
-  Tables
-}
-import org.apache.spark.sql.aqepilot.plans.joins.{FaultShapes, JoinChain, JoinShape}
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, Facts, PointFacts}
+import org.apache.spark.sql.aqepilot.plans.joins.{FaultShapes, JoinShape}
 import org.apache.spark.sql.catalyst.plans.Inner
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
-import org.apache.spark.sql.catalyst.util.GenericArrayData
-import org.apache.spark.sql.internal.SQLConf
 
-/** The facts of `join_reorder` on one chain, in the order of its schema. */
-final class ChainFacts(
-    chain: JoinChain,
-    sc: SparkContext,
-    conf: SQLConf,
-    executionId: Option[Long]
-) {
+/** The facts of `join_reorder`. */
+private object ChainFacts {
 
-  private def long(n: Option[BigInt]): Any = n.map(JoinSide.toLong).getOrElse(null)
+  private val ofRelation = Fact.of[ChainRelation]
 
-  private val relations: IndexedSeq[LazyRow] =
-    chain.relations.zipWithIndex.map { case (plan, position) =>
-      relation(plan, position)
-    }.toIndexedSeq
-
-  private def stats(plan: LogicalPlan): Statistics = Estimates.of(plan)
-
-  private def values(plan: LogicalPlan, position: Int): Seq[() => Any] = {
-    lazy val filters = Beneath.filters(plan)
-    Seq(
-      () => position,
-      () => QueryFacts.strings(Tables.of(plan)),
-      () => JoinSide.toLong(stats(plan).sizeInBytes),
-      () => long(stats(plan).rowCount),
-      () =>
-        QueryFacts.string(Estimates.from(plan, conf)),
-      () => QueryFacts.strings(filters),
-      () => filters.count(!_.endsWith("IS NOT NULL)"))
+  private val relation: Seq[Fact[ChainRelation]] = Seq(
+    ofRelation("position", "where Spark's own order has it; 0 = first")(_.position),
+    CommonFacts.tables(ofRelation)(_.tables),
+    ofRelation("size_in_bytes", "Spark's estimate of its size, bytes: see estimate_from")(
+      _.statistics.sizeInBytes
+    ),
+    ofRelation("row_count", "rows; null when Spark does not know")(_.statistics.rowCount),
+    ofRelation(
+      "estimate_from",
+      "where size_in_bytes comes from: STATISTICS, FILES or GUESS, as at join_selection"
+    )(_.estimateFrom),
+    ofRelation("filters", "conditions of the filters beneath, as SQL, in plan order")(_.filters),
+    ofRelation("filter_count", "number of filters, null checks (IS NOT NULL) left out")(
+      _.filters.count(!_.endsWith("IS NOT NULL)"))
     )
-  }
-
-  private def relation(plan: LogicalPlan, position: Int): LazyRow =
-    LazyRow(values(plan, position): _*)
-
-  private lazy val query = QueryFacts.query(sc, executionId)
-  private lazy val settings = CommonFacts.conf(conf)
-  private lazy val cluster = QueryFacts.cluster(sc)
-
-  private lazy val chainRow: LazyRow = LazyRow(
-    () => chain.relations.size,
-    () => new GenericArrayData(relations.map(_.copy()).toArray[Any]),
-    () => QueryFacts.strings(chain.conditions.map(_.sql)),
-    () => chain.sparkCrossProducts,
-    () => QueryFacts.strings(FaultShapes.met(JoinShape(Inner, Nil, None, chain.relations))),
-    () => new GenericArrayData(PrunedRelations.of(chain, conf).map(_.row).toArray[Any])
   )
 
-  private def distinctCount(plan: LogicalPlan, conditions: Seq[Expression]): Option[BigInt] =
-    for {
-      condition <- conditions.headOption
-      column <- condition.references.toSeq.filter(plan.outputSet.contains) match {
-        case Seq(one) => Some(one)
-        case _        => None
-      }
-      statistics <- stats(plan).attributeStats.get(column)
-      count <- statistics.distinctCount
-    } yield count
+  private val relations = new Facts(relation: _*)
 
-  private def candidate(position: Int, joined: Seq[Int]): InternalRow = {
-    val plan = chain.relations(position)
-    lazy val conditions = chain.connecting(joined, position)
-    val own = relations(position)
-    val shared = (0 until own.numFields).map(i => () => own.get(i, null))
-    LazyRow(
-      shared ++ Seq(
-        () => QueryFacts.strings(conditions.map(_.sql)),
-        () => long(distinctCount(plan, conditions))
-      ): _*
+  private val ofChain = Fact.of[ChainToOrder]
+
+  val chain: Facts[ChainToOrder] = new Facts(
+    ofChain("num_relations", "relations in the chain")(_.relations.size),
+    ofChain.rows("relations", "the relations, in Spark's own order", relations.schema)(
+      _.relations.map(relations.row(_).copy())
+    ),
+    ofChain("conditions", "conditions of the joins, as SQL")(_.chain.conditions.map(_.sql)),
+    ofChain("cross_products", "joins without a condition in Spark's own order")(
+      _.chain.sparkCrossProducts
+    ),
+    CommonFacts.sparkFaults(ofChain, "the chain")(c =>
+      FaultShapes.met(JoinShape(Inner, Nil, None, c.chain.relations))
+    ),
+    ofChain.rows(
+      "pruned",
+      "relations of which Spark may read only some partitions, by what a broadcast holds (dynamic partition " +
+        "pruning)",
+      PrunedRelation.facts.schema
+    )(c => PrunedRelations.in(c.chain, c.conf).map(PrunedRelation.facts.row(_).copy()))
+  )
+
+  private val ofCandidate = Fact.of[Candidate]
+
+  private val candidate = new Facts(
+    relation.map(_.in[Candidate](_.relation)) ++ Seq(
+      ofCandidate("conditions", "conditions that join it to what is joined so far, as SQL")(
+        _.conditions.map(_.sql)
+      ),
+      ofCandidate(
+        "distinct_count",
+        "distinct values of its column in the first of those conditions; null when not known"
+      )(_.distinctCount)
+    ): _*
+  )
+
+  private val ofJoined = Fact.of[JoinedRelations]
+
+  private val joined = new Facts(
+    ofJoined("num_relations", "relations joined; 0 for the first candidate")(_.order.size),
+    CommonFacts.tables(ofJoined)(_.tables),
+    ofJoined("size_in_bytes", "Spark's estimate of their join")(_.statistics.map(_.sizeInBytes)),
+    ofJoined("row_count", "Spark's estimate of its rows; null without column statistics")(
+      _.statistics.flatMap(_.rowCount)
     )
-  }
+  )
 
-  /** Facts of what is joined so far are those of each candidate that is asked about next. */
-  def joined(order: Seq[Int]): InternalRow =
-    if (order.isEmpty) new GenericInternalRow(Array[Any](0, null, null, null))
-    else {
-      lazy val plan = chain.joined(order, (_, _) => ())
-      LazyRow(
-        () => order.size,
-        () => QueryFacts.strings(order.flatMap(i => Tables.of(chain.relations(i))).distinct),
-        () => JoinSide.toLong(stats(plan).sizeInBytes),
-        () => long(stats(plan).rowCount)
-      )
-    }
+  private val ofStep = Fact.of[OrderStep]
 
-  /** About a relation that could be joined next. */
-  def row(position: Int, joined: Seq[Int], joinedRow: InternalRow): LazyRow =
-    facts(() => candidate(position, joined), () => joinedRow)
-
-  /** About the whole chain. */
-  def whole: LazyRow = facts(() => null, () => null)
-
-  private def facts(candidate: () => Any, joined: () => Any): LazyRow = LazyRow(
-    () => query,
-    () => settings,
-    () => cluster,
-    () => chainRow,
-    candidate,
-    joined
+  val all: PointFacts[OrderStep] = new PointFacts(
+    ofStep.struct("chain", "all that is joined", chain.schema)(_.chain.row),
+    ofStep.optionalGroup(
+      "candidate",
+      "the relation that a score is asked for; null facts where a whole order is asked for",
+      candidate
+    )(_.candidate),
+    ofStep.optionalGroup(
+      "joined",
+      "what is joined so far; null facts when the candidate would be the first",
+      joined
+    )(_.joined)
   )
 }

@@ -17,14 +17,14 @@ object OrderFates extends FateReader {
   override def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
     val marks = nodes(finalPlan).flatMap(mark(_: SparkPlan)).distinct.groupBy(_._1)
     decisions.filter(_.event.applied).map { d =>
-      val asked = d.chosen.collect { case order: Seq[_] => order }.getOrElse(Nil)
+      val decided = d.chosen.collect { case chosen: WholeOrder => chosen.order }.getOrElse(Nil)
       val ran = id(d).flatMap(marks.get).map { joined =>
         val positions = joined.map(_._2.toInt).reverse
-        asked.filterNot(positions.contains) ++ positions
+        decided.filterNot(positions.contains) ++ positions
       }
       val fate =
-        if (asked == asked.indices) Fate.NoChange
-        else if (ran.contains(asked)) Fate.Adopted
+        if (decided == decided.indices) Fate.NoChange
+        else if (ran.contains(decided)) Fate.Adopted
         else if (ran.isEmpty) Fate.Gone
         else Fate.Superseded
       val strategy = ran.map(_.mkString("[", ",", "]"))

@@ -1,16 +1,55 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
+import org.apache.spark.sql.aqepilot.decision.{Guards, SparkFault, SparkFaults, Verdict}
+import org.apache.spark.sql.aqepilot.facts.FactsRow
+import org.apache.spark.sql.aqepilot.plans.joins.JoinChain
 import org.apache.spark.sql.aqepilot.reasons.Reason
-import org.apache.spark.sql.catalyst.util.ArrayData
 
-/** Which orders are legal at `join_reorder`. */
+/** Which answers are legal at `join_reorder`. */
 object OrderLegality {
 
-  /** Why these are not the positions of n relations, each once; None when they are. */
-  def refusal(order: ArrayData, n: Int): Option[(Reason, String)] = {
-    val positions = (0 until order.numElements()).map(i =>
-      if (order.isNullAt(i)) None else Some(order.getInt(i))
+  /** From the facts alone. */
+  def verdict(decision: OrderDecision, facts: FactsRow): Verdict[OrderDecision] =
+    judged(
+      decision,
+      decision match {
+        case order: WholeOrder =>
+          notPositions(order, facts.long("chain.num_relations").getOrElse(0L).toInt)
+            .orElse(ofFault(order, facts))
+            .orElse(readsMore(order, PrunedRelation.all(facts)))
+        case score: Score if !score.isNumber =>
+          Some((Reason.OutOfRange, s"a score of ${score.value}: it must be a finite number"))
+        case _ => None
+      }
     )
+
+  /** From the facts and the chain that they are about. */
+  def verdict(chain: JoinChain)(
+      decision: OrderDecision,
+      facts: FactsRow,
+      guards: Guards
+  ): Verdict[OrderDecision] = verdict(decision, facts) match {
+    case Verdict(Some(order: WholeOrder), _, _) =>
+      judged(
+        order,
+        tooManyProducts(chain, order, guards).orElse(
+          RuntimeFilters.lost(chain, order.order).map((Reason.ReadsMore, _))
+        )
+      )
+    case other => other
+  }
+
+  private def judged(
+      decision: OrderDecision,
+      refusal: Option[(Reason, String)]
+  ): Verdict[OrderDecision] =
+    refusal.fold(Verdict(Some(decision), Reason.Applied)) { case (reason, detail) =>
+      Verdict(None, reason, Some(detail))
+    }
+
+  /** Why these are not the positions of n relations, each once; None when they are. */
+  private def notPositions(order: WholeOrder, n: Int): Option[(Reason, String)] = {
+    val positions = order.positions
     val twice = positions.groupBy(identity).collectFirst { case (p, ps) if ps.size > 1 => p }
     if (positions.size != n)
       Some((Reason.WrongLength, s"${positions.size} positions for $n relations"))
@@ -19,13 +58,44 @@ object OrderLegality {
     else twice.flatten.map(p => (Reason.Contradiction, s"position $p is named twice"))
   }
 
+  private def ofFault(order: WholeOrder, facts: FactsRow): Option[(Reason, String)] =
+    if (order.isSparks) None
+    else
+      SparkFaults.refusal(
+        JoinReorderPoint.name,
+        "chain.spark_faults",
+        Seq(SparkFault.Any),
+        facts
+      )
+
   /** Why Spark would read partitions that it may prune in its own order, if it would. */
-  def readsMore(order: ArrayData, pruned: Seq[PrunedRelation]): Option[(Reason, String)] =
-    pruned.find(!_.isKept(order.toIntArray().toSeq)).map { of =>
+  private def readsMore(
+      order: WholeOrder,
+      pruned: Seq[PrunedRelation]
+  ): Option[(Reason, String)] =
+    pruned.find(!_.isKept(order.order)).map { relation =>
+      val by = relation.by.toSeq.sorted.mkString(", ")
       (
         Reason.ReadsMore,
-        s"Spark may prune partitions of relation ${of.position} by a broadcast of ${of.by.toSeq.sorted.mkString(", ")}, " +
+        s"Spark may prune partitions of relation ${relation.position} by a broadcast of $by, " +
           "which another order takes away"
       )
     }
+
+  private def tooManyProducts(
+      chain: JoinChain,
+      order: WholeOrder,
+      guards: Guards
+  ): Option[(Reason, String)] = {
+    val further = chain.crossProducts(order.order) - chain.sparkCrossProducts
+    if (further <= guards.maxCrossProducts) None
+    else
+      Some(
+        (
+          Reason.CrossProduct,
+          s"$further joins without a condition more than in Spark's own order; " +
+            s"spark.aqepilot.guard.max_cross_products allows ${guards.maxCrossProducts}"
+        )
+      )
+  }
 }

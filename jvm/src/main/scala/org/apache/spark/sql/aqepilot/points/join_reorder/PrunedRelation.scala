@@ -1,11 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
-import org.apache.spark.sql.aqepilot.facts.OldFacts
-import org.apache.spark.sql.aqepilot.facts.OldFacts.fact
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
-import org.apache.spark.sql.catalyst.util.GenericArrayData
-import org.apache.spark.sql.types.{ArrayType, BooleanType, IntegerType, StructType}
+import org.apache.spark.sql.aqepilot.facts.{Fact, Facts, FactsRow}
 
 /** A relation that is joined to what may prune it: in Spark's own order Spark reads only some of its partitions.
   *
@@ -39,34 +34,29 @@ final case class PrunedRelation(
     else if (by.min > position) joinsLater
     else joinsFirst && beside.isEmpty
   }
-
-  def row: InternalRow = {
-    def array(of: Set[Int]) = new GenericArrayData(of.toSeq.sorted.toArray[Any])
-    new GenericInternalRow(Array[Any](position, array(by), array(beside), isLarge))
-  }
 }
 
 object PrunedRelation {
 
-  private[join_reorder] val schema: StructType = StructType(
-    Seq(
-      fact("position", IntegerType, "the relation's position"),
-      fact(
-        "by",
-        ArrayType(IntegerType),
-        "positions of the relations on the other side of their join, whose broadcast may prune it"
-      ),
-      fact("beside", ArrayType(IntegerType), "positions of the other relations on its own side"),
-      fact(
-        "is_large",
-        BooleanType,
-        "whether it is larger than what Spark broadcasts, so that no side with it is"
-      )
-    )
+  private val fact = Fact.of[PrunedRelation]
+
+  private[join_reorder] val facts: Facts[PrunedRelation] = new Facts(
+    fact("position", "the relation's position")(_.position),
+    fact(
+      "by",
+      "positions of the relations on the other side of their join, whose broadcast may prune it"
+    )(_.by.toSeq.sorted),
+    fact("beside", "positions of the other relations on its own side")(_.beside.toSeq.sorted),
+    fact(
+      "is_large",
+      "whether it is larger than what Spark broadcasts, so that no side with it is"
+    )(_.isLarge)
   )
 
-  def of(row: InternalRow): PrunedRelation = {
-    def set(ordinal: Int) = row.getArray(ordinal).toIntArray().toSet
-    PrunedRelation(row.getInt(0), set(1), set(2), row.getBoolean(3))
-  }
+  /** Those in the facts about a chain. */
+  def all(chainFacts: FactsRow): Seq[PrunedRelation] =
+    chainFacts.rows("chain.pruned", facts.schema.length).map { row =>
+      def set(ordinal: Int) = row.getArray(ordinal).toIntArray().toSet
+      PrunedRelation(row.getInt(0), set(1), set(2), row.getBoolean(3))
+    }
 }

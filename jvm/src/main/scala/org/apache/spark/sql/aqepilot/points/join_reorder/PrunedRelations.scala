@@ -20,7 +20,7 @@ import org.apache.spark.sql.internal.SQLConf
   */
 private object PrunedRelations extends PredicateHelper with JoinSelectionHelper {
 
-  def of(chain: JoinChain, conf: SQLConf): Seq[PrunedRelation] = {
+  def in(chain: JoinChain, conf: SQLConf): Seq[PrunedRelation] = {
     val isOn = conf.dynamicPartitionPruningEnabled && conf.autoBroadcastJoinThreshold >= 0 &&
       (conf.exchangeReuseEnabled || !conf.dynamicPartitionPruningReuseBroadcastOnly)
     if (!isOn || !chain.relations.exists(_.exists(isPartitioned))) Nil

@@ -2,10 +2,10 @@ package org.apache.spark.sql.aqepilot.points.join_reorder
 
 import java.util.concurrent.atomic.AtomicLong
 
-import org.apache.spark.sql.aqepilot.decision.{Guards, Verdict}
-import org.apache.spark.sql.aqepilot.facts.{FactsRow, Tables}
+import org.apache.spark.sql.aqepilot.facts.Tables
 import org.apache.spark.sql.aqepilot.plans.joins.JoinChain
 import org.apache.spark.sql.aqepilot.plans.promises.{PlanIntegrity, ReadTwice, SparksTasks}
+import org.apache.spark.sql.aqepilot.policy.Asked
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.aqepilot.record.Subject
 import org.apache.spark.sql.aqepilot.rule.PointRule
@@ -13,7 +13,6 @@ import org.apache.spark.sql.aqepilot.spark.FailOpen
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePattern}
-import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.DoubleType
 
 /** The decision point `join_reorder`: joins the relations of a chain in the order that a policy says.
@@ -54,7 +53,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
   }
 
   private def reordered(
-      at: PointRule[Any],
+      at: PointRule[OrderDecision],
       plan: LogicalPlan,
       parts: SparksTasks.Parts[LogicalPlan]
   ): LogicalPlan = {
@@ -84,17 +83,17 @@ object ReorderJoins extends Rule[LogicalPlan] {
   private def replaced(plan: LogicalPlan, by: Seq[(LogicalPlan, LogicalPlan)]): LogicalPlan =
     by.find(_._1 eq plan).fold(plan.mapChildren(replaced(_, by)))(_._2)
 
-  private def decided(at: PointRule[Any], chain: JoinChain, keeps: Option[Reason]): LogicalPlan = {
-    val facts = new ChainFacts(chain, at.session.sparkContext, at.conf, at.executionId)
-    val asked = at.ask(
-      (policy, whole) =>
-        if (policy.answer == DoubleType) ScoredOrder.of(policy, chain, facts)
-        else policy.eval(whole),
-      Some(judge(chain))
-    )(facts.whole)
+  private def decided(
+      at: PointRule[OrderDecision],
+      chain: JoinChain,
+      keeps: Option[Reason]
+  ): LogicalPlan = {
+    val asked = ask(at, new ChainToOrder(chain, at.conf))
     val id = ids.incrementAndGet()
-    val order = asked.decision.map(o => o.asInstanceOf[ArrayData].toIntArray().toSeq)
-    val plan = order.fold(chain.top)(ordered(chain, _, id))
+    val plan = asked.decision match {
+      case Some(order: WholeOrder) if !order.isSparks => ordered(chain, order.order, id)
+      case _                                          => chain.top
+    }
     val fault = if (plan eq chain.top) None else PlanIntegrity.fault(chain, plan)
     keeps match {
       case Some(why) if plan ne chain.top =>
@@ -106,43 +105,25 @@ object ReorderJoins extends Rule[LogicalPlan] {
     }
   }
 
-  private def ordered(
-      chain: JoinChain,
-      order: Seq[Int],
-      id: Long
-  ): LogicalPlan = if (order == chain.relations.indices) chain.top
-  else {
+  private def ask(at: PointRule[OrderDecision], chain: ChainToOrder): Asked[OrderDecision] =
+    at.ask(
+      (policy, whole) =>
+        if (policy.answer == DoubleType)
+          new ScoredOrder(policy, at.query, chain).answer.map(_.map(point.toAnswer).orNull)
+        else policy.eval(whole),
+      Some(OrderLegality.verdict(chain.chain))
+    )(ChainFacts.all.row(at.query, chain.whole))
+
+  private def ordered(chain: JoinChain, order: Seq[Int], id: Long): LogicalPlan = {
     val plan =
       chain.joined(order, (join, position) => join.setTagValue(tag, Array(id, position.toLong)))
     if (plan.output == chain.top.output) plan else Project(chain.top.output, plan)
   }
 
-  private def judge(chain: JoinChain)(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] =
-    point.judge(answer, facts, guards) match {
-      case Verdict(Some(order: ArrayData), _, _) =>
-        val further = chain.crossProducts(order.toIntArray().toSeq) - chain.sparkCrossProducts
-        if (further <= guards.maxCrossProducts)
-          RuntimeFilters
-            .lost(chain, order.toIntArray().toSeq)
-            .fold(Verdict(Some(order), Reason.Applied))(what =>
-              Verdict(None, Reason.ReadsMore, Some(what))
-            )
-        else
-          Verdict(
-            None,
-            Reason.CrossProduct,
-            Some(
-              s"$further joins without a condition more than in Spark's own order; " +
-                s"spark.aqepilot.guard.max_cross_products allows ${guards.maxCrossProducts}"
-            )
-          )
-      case refused => refused
-    }
-
   private val NoImplicitProduct =
     "a join of the query has no condition, which spark.sql.crossJoin.enabled=false forbids"
 
-  private def subject(chain: JoinChain, id: Long): Subject[Any] = {
+  private def subject(chain: JoinChain, id: Long): Subject[OrderDecision] = {
     val spark = chain.relations.indices.mkString("[", ",", "]")
     Subject(
       s"join order $id",
@@ -151,7 +132,7 @@ object ReorderJoins extends Rule[LogicalPlan] {
       tables = Some(Tables.joined(chain.relations: _*)),
       sparkAnswer = Some(spark),
       sparkStrategy = Some(spark),
-      chosen = order => Some(order.asInstanceOf[ArrayData].toIntArray().toSeq)
+      chosen = Some(_)
     )
   }
 }

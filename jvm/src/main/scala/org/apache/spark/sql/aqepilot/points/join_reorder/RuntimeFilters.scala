@@ -29,17 +29,18 @@ private object RuntimeFilters {
     if (order == chain.relations.indices || Estimates.isUnasked(chain.top)) None
     else
       FailOpen("runtime filters", Option.empty[String]) {
-        val sparks = of(chain.top)
+        val sparks = filters(chain.top)
         if (sparks.isEmpty) None
         else {
-          val decided = of(chain.joined(order, (_, _) => ())).map(f => (f.applied, f.leaves)).toSet
+          val decided =
+            filters(chain.joined(order, (_, _) => ())).map(f => (f.applied, f.leaves)).toSet
           sparks
             .find(f => !decided((f.applied, f.leaves)))
             .map(f => s"Spark would have no runtime filter on ${f.key.toSeq.sorted.mkString(", ")}")
         }
       }
 
-  private def of(plan: LogicalPlan): Seq[RuntimeFilter] = {
+  private def filters(plan: LogicalPlan): Seq[RuntimeFilter] = {
     val before = semiJoins(plan)
     val after = InjectRuntimeFilter(PartitionPruning(plan.clone()))
     val blooms = after.flatMap(_.expressions.flatMap(_.collect {

@@ -3,52 +3,61 @@ package org.apache.spark.sql.aqepilot.points.join_reorder
 import scala.annotation.tailrec
 import scala.collection.mutable
 
-import org.apache.spark.sql.aqepilot.plans.joins.JoinChain
+import org.apache.spark.sql.aqepilot.facts.Query
 import org.apache.spark.sql.aqepilot.policy.{CompiledPolicy, EvaluationFailure}
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.util.GenericArrayData
 
-/** The order of a policy that scores relations: the lowest score joins next. */
+/** The order of a policy that scores relations: each time the connected relation with the lowest score joins next, the
+  * first of several; where none is connected, that of all.
+  */
+final private class ScoredOrder(policy: CompiledPolicy, query: Query, chain: ChainToOrder) {
+  import ScoredOrder._
+
+  /** Whether a score depends on the relation alone, and so is the same at every step. */
+  private val isFixed = !JoinReorderPoint.ofStep.exists(policy.references)
+
+  private val known = mutable.HashMap.empty[Int, Answered]
+
+  /** The whole order; or the first score that is null, failed or no number to compare by. */
+  def answer: Answered = ordered(Nil)
+
+  @tailrec private def ordered(joined: Seq[Int]): Answered = {
+    val rest = chain.chain.relations.indices.diff(joined)
+    val connected = chain.chain.connected(joined, rest)
+    val candidates = if (joined.isEmpty || connected.isEmpty) rest else connected
+    if (rest.isEmpty) Right(Some(WholeOrder(joined.map(Some(_)))))
+    else if (candidates.size == 1 && joined.nonEmpty) ordered(joined :+ candidates.head)
+    else
+      lowest(candidates, chain.joined(joined)) match {
+        case Right((next, _)) => ordered(joined :+ next)
+        case Left(ended)      => ended
+      }
+  }
+
+  /** The candidate with the lowest score, and that. */
+  private def lowest(
+      candidates: Seq[Int],
+      joined: JoinedRelations
+  ): Either[Answered, (Int, Double)] =
+    candidates.foldLeft[Either[Answered, (Int, Double)]](Right((-1, Double.PositiveInfinity))) {
+      case (Right((best, least)), next) =>
+        score(next, joined) match {
+          case Right(Some(score: Score)) if score.isNumber =>
+            Right(if (score.value < least) (next, score.value) else (best, least))
+          case other => Left(other)
+        }
+      case (ended, _) => ended
+    }
+
+  private def score(next: Int, joined: JoinedRelations): Answered = {
+    def asked = policy
+      .eval(ChainFacts.all.row(query, chain.step(joined, next)))
+      .map(Option(_).map(JoinReorderPoint.parse))
+    if (isFixed) known.getOrElseUpdate(next, asked) else asked
+  }
+}
+
 private object ScoredOrder {
 
-  /** The order by a policy's scores: each time the connected relation with the lowest, the first of several;
-    * where none is connected, of all. A score that is no number to compare by is the answer instead.
-    */
-  def of(
-      policy: CompiledPolicy,
-      chain: JoinChain,
-      facts: ChainFacts
-  ): Either[EvaluationFailure, Any] = {
-    // A score that depends on the relation alone is its score at every step.
-    val isFixed = !JoinReorderPoint.ofStep.exists(policy.references)
-    val known = mutable.HashMap.empty[Int, Either[EvaluationFailure, Any]]
-    def score(c: Int, joined: Seq[Int], joinedRow: => InternalRow) = {
-      def asked = policy.eval(facts.row(c, joined, joinedRow))
-      if (isFixed) known.getOrElseUpdate(c, asked) else asked
-    }
-    @tailrec def ordered(joined: Seq[Int]): Either[EvaluationFailure, Any] = {
-      val rest = chain.relations.indices.diff(joined)
-      val connected = chain.connected(joined, rest)
-      val candidates = if (joined.isEmpty || connected.isEmpty) rest else connected
-      if (rest.isEmpty) Right(new GenericArrayData(joined.toArray[Any]))
-      else if (candidates.size == 1 && joined.nonEmpty) ordered(joined :+ candidates.head)
-      else {
-        lazy val joinedRow = facts.joined(joined)
-        val scores = candidates.iterator.map(c => (c, score(c, joined, joinedRow)))
-        var best: (Int, Double) = null
-        var otherwise: Option[Either[EvaluationFailure, Any]] = None
-        while (otherwise.isEmpty && scores.hasNext)
-          scores.next() match {
-            case (c, Right(score: Double)) if JoinReorderPoint.isScore(score) =>
-              if (best == null || score < best._2) best = (c, score)
-            case (_, none) => otherwise = Some(none)
-          }
-        otherwise match {
-          case Some(none) => none
-          case None       => ordered(joined :+ best._1)
-        }
-      }
-    }
-    ordered(Nil)
-  }
+  /** What a policy answered; None = null. */
+  type Answered = Either[EvaluationFailure, Option[OrderDecision]]
 }
