@@ -380,8 +380,8 @@ NEEDED = {
     "dynamic_join_selection": "plans/JoinFacts",
     "cost_evaluation": "points/cost_evaluation/PlanWork",
     "join_selection": "points/join_selection/SelectionFacts",
-    "join_reorder": "points/join_reorder/ChainFacts",
-    "write_distribution": "points/write_distribution/WriteFacts",
+    "join_reorder": "points/join_reorder/ChainReader",
+    "write_distribution": "points/write_distribution/Distribution",
 }
 
 

@@ -34,22 +34,23 @@ object DistributeWrites extends Rule[LogicalPlan] {
     )
 
   /** Several writes are in one plan where one query feeds several inserts (`FROM t INSERT INTO ...`). */
-  private def distributed(at: PointRule[Any], plan: LogicalPlan): LogicalPlan = plan match {
-    case write: V1WriteCommand =>
-      val isPlanned =
-        write.query.isInstanceOf[WriteFiles] || write.getTagValue(Distribution.done).nonEmpty
-      if (isPlanned) write
-      else {
-        write.setTagValue(Distribution.done, ())
-        Distribution.decided(at, new V1Target(write, at.conf))
-      }
-    case write: V2WriteCommand =>
-      V2Target.keep(write)
-      write
-    case other if other.containsPattern(TreePattern.COMMAND) =>
-      other.mapChildren(distributed(at, _))
-    case other => other
-  }
+  private def distributed(at: PointRule[WriteDecision], plan: LogicalPlan): LogicalPlan =
+    plan match {
+      case write: V1WriteCommand =>
+        val isPlanned =
+          write.query.isInstanceOf[WriteFiles] || write.getTagValue(Distribution.done).nonEmpty
+        if (isPlanned) write
+        else {
+          write.setTagValue(Distribution.done, ())
+          Distribution.decided(at, new V1Target(write, at.conf))
+        }
+      case write: V2WriteCommand =>
+        V2Target.keep(write)
+        write
+      case other if other.containsPattern(TreePattern.COMMAND) =>
+        other.mapChildren(distributed(at, _))
+      case other => other
+    }
 }
 
 /** The same for tables of the DataSource V2 interface that leave the distribution of rows to Spark.
@@ -71,8 +72,8 @@ object DistributeV2Writes extends SparkStrategy {
     case _ => Nil
   }
 
-  private def decided(at: PointRule[Any], write: V2WriteCommand): Seq[SparkPlan] =
-    V2Target.of(write, at.conf).map(Distribution.decided(at, _)) match {
+  private def decided(at: PointRule[WriteDecision], write: V2WriteCommand): Seq[SparkPlan] =
+    V2Target.decidable(write, at.conf).map(Distribution.decided(at, _)) match {
       case Some(plan) if plan ne write =>
         plan.setTagValue(Distribution.done, ())
         Seq(planLater(plan))

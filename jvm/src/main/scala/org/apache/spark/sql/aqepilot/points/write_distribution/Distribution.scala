@@ -20,40 +20,49 @@ private[write_distribution] object Distribution {
   val done: TreeNodeTag[Unit] = TreeNodeTag[Unit]("aqepilot.distributed")
 
   /** The command, or one that has the rows rebalanced. */
-  def decided(at: PointRule[Any], write: WriteTarget): LogicalPlan = {
-    val facts = new WriteFacts(write, at.session, at.executionId)
-    val asked = at.ask()(facts.row)
+  def decided(at: PointRule[WriteDecision], write: WriteTarget): LogicalPlan = {
+    val known = new WriteToDistribute(write, at.conf, at.session.sparkContext)
+    val asked = at.ask()(WriteFacts.all.row(at.query, known))
     val id = ids.incrementAndGet()
-    val decision = asked.decision.map(row => WriteAnswer.of(row))
-    val by = decision.filter(_.rebalances)
-      .map(_.by(new FactsRow(WriteDistributionPoint.facts, asked.facts)))
-    val plan = by.fold(write.command) { names =>
-      val rebalance =
-        RebalancePartitions(
-          write.attributes(names),
-          write.below,
-          optAdvisoryPartitionSize = decision.flatMap(_.targetBytes)
-        )
-      rebalance.setTagValue(tag, id)
-      write.above(rebalance)
+    val facts = new FactsRow(WriteDistributionPoint.facts, asked.facts)
+    val rebalance = asked.decision.filter(_.rebalances).map { decision =>
+      Rebalance(id, decision.by(facts), decision.targetBytes)
     }
-    val isRight =
-      by.forall(names => write.attributes(names).size == names.size) && isSame(write, plan)
+    val plan = rebalance.fold(write.command)(_.applied(write))
     val fault =
-      if (isRight) None
+      if (isSame(write, plan) && rebalance.forall(_.isWhole(write))) None
       else Some("the rows would not be the query's, or not distributed as decided")
-    at.recordRewrite(asked, fault) {
-      Subject(
-        s"write $id",
-        s"write-$id",
-        id = Some(WriteFates.WriteId(id)),
-        tables = Some(Tables.described(write.query)),
-        sparkStrategy = Some(WriteFates.Plain),
-        chosen = row => Some(WriteFates.Rebalances(WriteAnswer.of(row).rebalances))
-      )
-    }
+    at.recordRewrite(asked, fault)(subject(write, id))
     if (fault.isEmpty) plan else write.command
   }
+
+  /** @param by
+    *   written columns, by the names that the write has for them
+    */
+  private case class Rebalance(id: Long, by: Seq[String], targetBytes: Option[Long]) {
+
+    def applied(write: WriteTarget): LogicalPlan = {
+      val rows = RebalancePartitions(
+        write.attributes(by),
+        write.below,
+        optAdvisoryPartitionSize = targetBytes
+      )
+      rows.setTagValue(tag, id)
+      write.above(rows)
+    }
+
+    /** Whether the rows have each of the columns. */
+    def isWhole(write: WriteTarget): Boolean = write.attributes(by).size == by.size
+  }
+
+  private def subject(write: WriteTarget, id: Long): Subject[WriteDecision] = Subject(
+    s"write $id",
+    s"write-$id",
+    id = Some(WriteFates.WriteId(id)),
+    tables = Some(Tables.described(write.query)),
+    sparkStrategy = Some(WriteFates.Plain),
+    chosen = Some(_)
+  )
 
   private def isSame(write: WriteTarget, plan: LogicalPlan): Boolean =
     (plan eq write.command) || {

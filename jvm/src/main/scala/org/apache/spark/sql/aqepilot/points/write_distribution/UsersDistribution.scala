@@ -38,7 +38,7 @@ private object UsersDistribution extends AdaptiveSparkPlanHelper {
   /** @param query
     *   optimised but for its scans
     */
-  def of(query: LogicalPlan): Option[String] =
+  def in(query: LogicalPlan): Option[String] =
     sorted(query).orElse(distributed(query)).orElse(ofRdd(query))
 
   /** A sort whose order the rows still have: neither a join nor an aggregate keeps it. */
@@ -71,19 +71,19 @@ private object UsersDistribution extends AdaptiveSparkPlanHelper {
     case other                                              => first(other.children)(ofRdd)
   }
 
-  private def first(plans: Seq[LogicalPlan])(said: LogicalPlan => Option[String]) =
-    plans.iterator.map(said).collectFirst { case Some(word) => word }
+  private def first(plans: Seq[LogicalPlan])(word: LogicalPlan => Option[String]) =
+    plans.iterator.map(word).collectFirst { case Some(first) => first }
 
   /** What the author of a cached query said, from its top down. */
-  private def cached(of: InMemoryRelation): Seq[String] = {
-    val words = collect(of.cachedPlan) {
+  private def cached(relation: InMemoryRelation): Seq[String] = {
+    val words = collect(relation.cachedPlan) {
       case _: CoalesceExec                                                  => "COALESCE"
       case e: ShuffleExchangeLike if rebalances.contains(e.shuffleOrigin)   => "REBALANCE"
       case e: ShuffleExchangeLike if e.shuffleOrigin != ENSURE_REQUIREMENTS => "REPARTITION"
       case s: SortExec if s.global                                          => Sorted
       case _: RDDScanExec | _: ExternalRDDScanExec[_]                       => Rdd
     }
-    if (of.outputOrdering.nonEmpty) Sorted +: words else words
+    if (relation.outputOrdering.nonEmpty) Sorted +: words else words
   }
 
   private val rebalances: Set[ShuffleOrigin] =

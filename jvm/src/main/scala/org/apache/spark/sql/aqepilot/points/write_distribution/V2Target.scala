@@ -109,7 +109,8 @@ private[write_distribution] object V2Target {
     if (write.isEmpty) plan.setTagValue(before, plan.query)
   }
 
-  def of(command: V2WriteCommand, conf: SQLConf): Option[V2Target] = for {
+  /** None where nobody may decide: the table does not say what it requires. */
+  def decidable(command: V2WriteCommand, conf: SQLConf): Option[V2Target] = for {
     (write, options) <- made(command)
     requires <- write.collect {
       case r: RequiresDistributionAndOrdering if !r.isInstanceOf[V1Write] => r
@@ -145,7 +146,7 @@ private[write_distribution] object V2Target {
       }
 
   /** A column and its identity are the same. */
-  private def text(of: Expression): String = of match {
+  private def text(expression: Expression): String = expression match {
     case t: Transform if t.name == "identity" => t.references.map(_.describe).mkString
     case other                                => other.describe
   }

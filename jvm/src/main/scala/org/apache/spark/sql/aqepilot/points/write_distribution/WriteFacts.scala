@@ -3,119 +3,145 @@ package org.apache.spark.sql.aqepilot.points.write_distribution
 import org.apache.spark.sql.aqepilot.facts.{
   CommonFacts,
   Estimates,
+  Fact,
+  Facts,
   JoinSide,
-  LazyRow,
-  QueryFacts,
+  PointFacts,
   Tables
 }
-import org.apache.spark.sql.aqepilot.spark.Sessions
-import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeSet}
-import org.apache.spark.sql.catalyst.plans.logical.Project
-import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{
-  BooleanType,
-  DateType,
-  DecimalType,
-  IntegralType,
-  StringType,
-  TimestampNTZType
-}
 
-/** The facts of `write_distribution` on one command, in the order of its schema. */
-final private[write_distribution] class WriteFacts(
-    write: WriteTarget,
-    session: Sessions.Classic,
-    executionId: Option[Long]
-) {
-
-  private val sc = session.sparkContext
-  private val conf = session.sessionState.conf
-  private val query = write.query
-  private lazy val written = new WrittenQuery(
-    query,
-    conf,
-    conf.getConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM).getOrElse(sc.defaultParallelism)
-  )
-
-  private lazy val statistics = Estimates.of(query)
-
-  private lazy val constant: AttributeSet = AttributeSet(query match {
-    case Project(list, _) => list.collect { case a: Alias if a.child.foldable => a.toAttribute }
-    case _                => Nil
-  })
-
-  def row: LazyRow = LazyRow(
-    () => QueryFacts.query(sc, executionId),
-    () => CommonFacts.conf(conf),
-    () => QueryFacts.cluster(sc),
-    () => writeRow,
-    () => inputRow
-  )
-
-  private def writeRow = LazyRow(
-    () => QueryFacts.string(write.command.nodeName),
-    () => string(write.format),
-    () => string(write.table),
-    () => string(write.mode),
-    () => QueryFacts.strings(write.columns.map(_._1)),
-    () => QueryFacts.strings(write.partitionColumns),
-    () => names(write.dynamic),
-    () => names(write.dynamic.filter(constant.contains)),
-    () => names(write.dynamic.filterNot(WriteFacts.isExact)),
-    () => QueryFacts.strings(write.transforms),
-    () => write.staticPartitions.map(QueryFacts.strings).orNull,
-    () => write.overwritesDynamically,
-    () => QueryFacts.strings(write.buckets.toSeq.flatMap(_.bucketColumnNames)),
-    () => write.buckets.map(_.numBuckets).getOrElse(null),
-    () => string(write.distribution),
-    () => QueryFacts.strings(write.requiredOrdering),
-    () => write.maxConcurrentWriters.getOrElse(null),
-    () => write.fansOut,
-    () => conf.adaptiveExecutionEnabled,
-    () => query.isStreaming || sc.getLocalProperty(WriteFacts.StreamingQuery) != null
-  )
-
-  private def inputRow = LazyRow(
-    () => QueryFacts.strings(Tables.of(query)),
-    () => JoinSide.toLong(statistics.sizeInBytes),
-    () => statistics.rowCount.map(JoinSide.toLong).getOrElse(null),
-    () => JoinSide.rowBytes(query),
-    () =>
-      QueryFacts.string(Estimates.from(query, conf)),
-    () => distinctCount.map(JoinSide.toLong).getOrElse(null),
-    () => written.tasks.getOrElse(null),
-    () => string(written.lastShuffle.map(_.word)),
-    () => names(written.isShuffledBy(_)),
-    () => string(written.usersDistribution),
-    () => written.isLimited,
-    () => query.deterministic,
-    () => names(written.distributes(_)),
-    () => written.spreadsEvenly
-  )
-
-  private def string(value: Option[String]): Any = value.map(QueryFacts.string).orNull
-
-  private def names(columns: Seq[Attribute]) = QueryFacts.strings(columns.map(write.nameOf))
-
-  /** Of those written columns of which something holds. */
-  private def names(holds: Attribute => Boolean) =
-    QueryFacts.strings(write.columns.collect { case (name, a) if holds(a) => name })
-
-  private def distinctCount: Option[BigInt] = write.dynamic match {
-    case Seq(one) => statistics.attributeStats.get(one).flatMap(_.distinctCount)
-    case _        => None
-  }
-}
-
+/** The facts of `write_distribution`. */
 private object WriteFacts {
 
-  /** On the threads of a streaming query, `foreachBatch` included. */
-  val StreamingQuery = "sql.streaming.queryId"
+  private val fact = Fact.of[WriteToDistribute]
 
-  /** Whether two values are the same to Spark's sort if, and only if, they are as names of directories. */
-  def isExact(column: Attribute): Boolean = column.dataType match {
-    case StringType | BooleanType | DateType | TimestampNTZType => true
-    case _: IntegralType | _: DecimalType                       => true
-    case _                                                      => false
-  }
+  private val write = new Facts[WriteToDistribute](
+    fact("command", "Spark's command, e.g. InsertIntoHadoopFsRelationCommand")(
+      _.target.command.nodeName
+    ),
+    fact("format", "format of the files, e.g. parquet; null when it has no name")(_.target.format),
+    fact("table", "the table that is written to; null for files of no table")(_.target.table),
+    fact("mode", "APPEND, OVERWRITE, ERROR_IF_EXISTS or IGNORE; null when not known")(
+      _.target.mode
+    ),
+    fact("columns", "columns of the rows, in the order of the write")(_.target.columns.map(_._1)),
+    fact("partition_columns", "partition columns")(_.target.partitionColumns),
+    fact(
+      "dynamic_columns",
+      "those of the partition columns whose values come from the rows"
+    )(_.dynamicColumns),
+    fact(
+      "constant_columns",
+      "those of the dynamic columns that have the same value in all rows: nothing is distributed by them"
+    )(_.constantColumns),
+    fact(
+      "ambiguous_columns",
+      "those of the dynamic columns that are floating-point numbers, timestamps, bytes or text with a collation: " +
+        "values may be equal and yet have two directories (0.0 and -0.0), or differ and share one"
+    )(_.ambiguousColumns),
+    fact(
+      "transforms",
+      "functions of columns that a table of the DataSource V2 interface is partitioned by, e.g. days(ts)"
+    )(_.target.transforms),
+    fact(
+      "static_partitions",
+      "partition columns whose value the command gives, as name=value, sorted; null for a table of the " +
+        "DataSource V2 interface: there they are constant_columns"
+    )(_.target.staticPartitions),
+    fact(
+      "overwrites_dynamically",
+      "whether an overwrite leaves partitions that get no rows (spark.sql.sources.partitionOverwriteMode)"
+    )(_.target.overwritesDynamically),
+    fact("bucket_columns", "columns of the table's buckets")(
+      _.target.buckets.toSeq.flatMap(_.bucketColumnNames)
+    ),
+    fact("num_buckets", "buckets of the table; null when it has none")(
+      _.target.buckets.map(_.numBuckets)
+    ),
+    fact(
+      "required_distribution",
+      "what is said of the distribution already: CLUSTERED or ORDERED = Spark shuffles the rows, as the table " +
+        "requires; AS_IS = the write has the option use-table-distribution-and-ordering = false; null = nothing"
+    )(_.target.distribution),
+    fact(
+      "required_ordering",
+      "what the rows of a task have to be sorted by beside the partition columns, as SQL"
+    )(_.target.requiredOrdering),
+    fact(
+      "max_concurrent_writers",
+      "spark.sql.maxConcurrentOutputFileWriters: files that a task has open at once; 0 = one, and the " +
+        "rows are sorted by the dynamic columns first; null for a table of the DataSource V2 interface"
+    )(_.target.maxConcurrentWriters),
+    fact(
+      "fans_out",
+      "whether a task may have a file open in each partition at once: a partitioned table of the DataSource V2 " +
+        "interface that requires no order of the rows"
+    )(_.target.fansOut),
+    fact(
+      "is_adaptive",
+      "whether AQE is on (spark.sql.adaptive.enabled), without which no partitions are merged or split"
+    )(_.conf.adaptiveExecutionEnabled),
+    fact("is_streaming", "whether a streaming query writes")(_.isStreaming)
+  )
+
+  private val input = new Facts[WriteToDistribute](
+    CommonFacts.tables(fact)(w => Tables.of(w.query)),
+    fact(
+      "size_in_bytes",
+      "Spark's estimate of its size, bytes, before partitions of tables are pruned: see estimate_from"
+    )(_.statistics.sizeInBytes),
+    fact("row_count", "Spark's estimate of its rows; null when it has none")(
+      _.statistics.rowCount
+    ),
+    CommonFacts.rowBytes(fact)(w => JoinSide.rowBytes(w.query)),
+    fact(
+      "estimate_from",
+      "where size_in_bytes comes from: STATISTICS, FILES or GUESS, as at join_selection"
+    )(w => Estimates.from(w.query, w.conf)),
+    fact(
+      "distinct_count",
+      "distinct values of the dynamic column (column statistics); null when not known and for several columns"
+    )(_.distinctCount),
+    fact(
+      "num_tasks",
+      "tasks that will read the query's sources, about; null above a shuffle, where AQE decides that, and when " +
+        "not known"
+    )(_.written.tasks),
+    fact(
+      "last_shuffle",
+      "what shuffles last, as far as the logical plan tells: AGGREGATE, JOIN (which may turn out to be a " +
+        "broadcast), WINDOW, SORT, REPARTITION, LIMIT; null for nothing"
+    )(_.written.lastShuffle.map(_.word)),
+    fact(
+      "shuffled_by",
+      "written columns that the last shuffle distributes by: rows with the same values are in one task"
+    )(w => w.columnsWhere(w.written.isShuffledBy)),
+    fact(
+      "user_distribution",
+      "what the query's author said that the write keeps: REPARTITION, COALESCE, REBALANCE, SORT, " +
+        "SORT_WITHIN_PARTITIONS; RDD where the rows are an RDD's or a checkpoint's, as that has them; null for nothing"
+    )(_.written.usersDistribution),
+    fact("is_limited", "whether there is a LIMIT, OFFSET or TABLESAMPLE in the query")(
+      _.written.isLimited
+    ),
+    fact(
+      "is_deterministic",
+      "whether a task that runs again gives the same rows, as far as the expressions tell"
+    )(_.query.deterministic),
+    fact(
+      "distributing_columns",
+      "written columns that rows can be distributed by: not maps and the like, nor what may differ when a task " +
+        "runs again, as sums of floating-point numbers do"
+    )(w => w.columnsWhere(w.written.distributes)),
+    fact(
+      "spreads_evenly",
+      "whether rows can be distributed without columns: Spark sorts each task's rows for it " +
+        "(spark.sql.execution.sortBeforeRepartition), which takes rows that do not differ when a task runs again"
+    )(_.written.spreadsEvenly)
+  )
+
+  val all: PointFacts[WriteToDistribute] = new PointFacts(
+    fact.group("write", "what is written, and how", write)(w => w),
+    fact.group("input", "the query whose rows are written", input)(w => w)
+  )
 }

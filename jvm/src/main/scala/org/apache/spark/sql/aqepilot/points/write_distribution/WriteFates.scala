@@ -16,21 +16,22 @@ object WriteFates extends FateReader {
   /** Of the write that a decision is about. */
   final case class WriteId(id: Long)
 
-  /** Of a decision: whether the rows are to be rebalanced. */
-  final case class Rebalances(isWanted: Boolean)
-
   /** What Spark runs alone. */
   val Plain = "no rebalance"
 
   override def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
     val ran = nodes(finalPlan).flatMap(rebalance).toMap
     decisions.filter(_.event.applied).map { d =>
-      val found = d.id.collect { case WriteId(id) => id }.flatMap(ran.get)
+      val strategy = d.id.collect { case WriteId(id) => id }.flatMap(ran.get)
+      val isWanted = d.chosen.exists {
+        case decision: WriteDecision => decision.rebalances
+        case _                       => false
+      }
       val fate =
-        if (found.isDefined) Fate.Adopted
-        else if (d.chosen.contains(Rebalances(true))) Fate.Gone
+        if (strategy.isDefined) Fate.Adopted
+        else if (isWanted) Fate.Gone
         else Fate.NoChange
-      AqePilotFate(d.event.decisionId, fate.code, Some(found.getOrElse(Plain)))
+      AqePilotFate(d.event.decisionId, fate.code, Some(strategy.getOrElse(Plain)))
     }
   }
 

@@ -50,7 +50,7 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
   import WrittenQuery._
 
   /** What the query's author said of the distribution or the order that the write keeps. */
-  lazy val usersDistribution: Option[String] = UsersDistribution.of(query)
+  lazy val usersDistribution: Option[String] = UsersDistribution.in(query)
 
   /** Subqueries count as far as they give rows: those of IN and EXISTS, which become joins. */
   lazy val isLimited: Boolean = isLimited(query)
@@ -66,21 +66,21 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
 
   /** Columns whose values may differ when a task runs again after a shuffle, as its rows come in another order then. */
   private lazy val unstable: AttributeSet = {
-    var found = AttributeSet.empty
+    var columns = AttributeSet.empty
     def isUnstable(e: Expression): Boolean =
-      e.references.exists(found.contains) || e.exists(Repeatable.hangsOnOrder)
+      e.references.exists(columns.contains) || e.exists(Repeatable.hangsOnOrder)
     query.foreachUp {
       case u: Union =>
-        found ++= AttributeSet(u.output.zipWithIndex.collect {
-          case (a, i) if u.children.exists(c => found.contains(c.output(i))) => a
+        columns ++= AttributeSet(u.output.zipWithIndex.collect {
+          case (a, i) if u.children.exists(c => columns.contains(c.output(i))) => a
         })
-      case g: Generate if isUnstable(g.generator) => found ++= AttributeSet(g.generatorOutput)
+      case g: Generate if isUnstable(g.generator) => columns ++= AttributeSet(g.generatorOutput)
       case node                                   =>
-        found ++= AttributeSet(node.expressions.collect {
+        columns ++= AttributeSet(node.expressions.collect {
           case a: NamedExpression if isUnstable(a) => a.toAttribute
         })
     }
-    found
+    columns
   }
 
   /** Whether rows can be distributed by a column. */
@@ -96,8 +96,8 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
 
   /** Whether the last shuffle distributes by a column. */
   def isShuffledBy(column: Attribute): Boolean = lastShuffle.exists { s =>
-    s.columns.exists { case (of, now) =>
-      of.exprId == column.exprId && s.by.exists(_.semanticEquals(now))
+    s.columns.exists { case (top, now) =>
+      top.exprId == column.exprId && s.by.exists(_.semanticEquals(now))
     }
   }
 
@@ -105,26 +105,26 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
     *   the query's columns, and what they are further down
     */
   private def last(plan: LogicalPlan, columns: Columns): Option[LastShuffle] = {
-    def found(word: String, by: Seq[Expression]) = Some(LastShuffle(word, by, columns))
+    def shuffle(word: String, by: Seq[Expression]) = Some(LastShuffle(word, by, columns))
     plan match {
       case Project(list, child) => last(child, through(list, columns))
       case a: Aggregate         =>
         val below = through(a.aggregateExpressions, columns)
         Some(LastShuffle("AGGREGATE", a.groupingExpressions, below))
       case j: Join =>
-        found(
+        shuffle(
           "JOIN",
           j match {
             case ExtractEquiJoinKeys(_, left, right, _, _, _, _, _) => left ++ right
             case _                                                  => Nil
           }
         )
-      case w: Window                            => found("WINDOW", w.partitionSpec)
-      case s: Sort if s.global                  => found("SORT", s.order.map(_.child))
-      case r: RepartitionByExpression           => found("REPARTITION", r.partitionExpressions)
-      case r: RebalancePartitions               => found("REPARTITION", r.partitionExpressions)
-      case _: RepartitionOperation              => found("REPARTITION", Nil)
-      case _: GlobalLimit | _: Offset | _: Tail => found("LIMIT", Nil)
+      case w: Window                            => shuffle("WINDOW", w.partitionSpec)
+      case s: Sort if s.global                  => shuffle("SORT", s.order.map(_.child))
+      case r: RepartitionByExpression           => shuffle("REPARTITION", r.partitionExpressions)
+      case r: RebalancePartitions               => shuffle("REPARTITION", r.partitionExpressions)
+      case _: RepartitionOperation              => shuffle("REPARTITION", Nil)
+      case _: GlobalLimit | _: Offset | _: Tail => shuffle("LIMIT", Nil)
       case u: UnaryNode                         => last(u.child, columns)
       case _                                    => None
     }
@@ -132,8 +132,8 @@ final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism:
 
   private def through(list: Seq[NamedExpression], columns: Columns): Columns = {
     val aliases = AttributeMap(list.collect { case a: Alias => a.toAttribute -> a.child })
-    columns.map { case (of, now) =>
-      of -> now.transform { case a: Attribute => aliases.getOrElse(a, a) }
+    columns.map { case (top, now) =>
+      top -> now.transform { case a: Attribute => aliases.getOrElse(a, a) }
     }
   }
 
