@@ -193,21 +193,18 @@ def test_figures_of_queries_are_those_of_sparks_status_store(ran: Ran, expected:
     assert with_tasks >= 18
 
 
-def test_closing_events_count_as_the_log_is_read(ran: Ran, expected: Rows) -> None:
-    """A run with policies is measured by the same measure as a plain one."""
+def test_a_query_has_the_figures_of_its_closing_event(ran: Ran, expected: Rows) -> None:
     queries = {q["execution_id"]: q for q in expected["queries"]}
     closed = event_logs.closed(ran.lines)
     assert len(closed) >= 5
-    for execution, told in closed.items():
+    for execution, figures in closed.items():
         query = queries[execution]
-        # Nanoseconds are cut off for each stage in the one, for the query in the other.
-        assert abs(told.pop("cpu_ms") - query["cpu_ms"]) <= query["stages"] + 1
-        assert {name: query[name] for name in told} == told
+        assert {name: query[name] for name in figures} == figures
         assert query["decisions"] > 0
         assert query["planning_ms"] > 0 < query["asked_us"]
         assert query["executor_memory_mib_s"] is None, "the driver is the executor"
     assert {q["planning_ms"] for q in expected["queries"] if not q["decisions"]} == {None}
-    assert any((query["max_over_median"] or 0) > 1 for query in closed.values())
+    assert any((query["max_over_median"] or 0) > 1 for query in queries.values())
 
 
 def test_joins_are_those_of_the_final_plan(expected: Rows) -> None:

@@ -184,10 +184,8 @@ def test_each_query_with_a_decision_is_closed(run: Ran) -> None:
     made = {d["decision_id"]: d for d in run.decisions}
     for one in closed[:2]:
         assert one.get("error") is None
-        assert one["wallMillis"] > 0
-        assert one["taskMillis"] > 0
-        assert one["shuffleWriteBytes"] == one["shuffleReadBytes"] > 0
-        assert (one["failedTasks"], one["droppedEvents"]) == (0, 0)
+        assert one["planningMillis"] > 0
+        assert one["droppedEvents"] == 0
         last = max(one["fates"], key=lambda f: f["decisionId"])
         assert last["fate"] == "adopted"
         assert last["finalStrategy"] == "ShuffledHashJoin BuildRight"
@@ -198,7 +196,6 @@ def test_each_query_with_a_decision_is_closed(run: Ran) -> None:
     failed = closed[2]
     assert "no private_value" in failed["error"]
     assert failed["fates"] == []
-    assert failed["failedTasks"] >= 1
     of_failed = [d for d in run.decisions if d["execution_id"] == failed["executionId"]]
     assert of_failed
     assert {d["fate"] for d in of_failed} == {None}

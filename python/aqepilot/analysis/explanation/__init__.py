@@ -161,8 +161,8 @@ def _outcome(decision: Decision) -> str:
             "no_change": f"No change: the query ran {ran or 'the same'}, as it would have "
             "without the policy.",
             "superseded": f"Superseded by a later decision; the query ran {ran or 'otherwise'}.",
-            "gone": "Gone: it is not in the final plan. AQE replaced it, or took its result from an "
-            "equal one.",
+            "gone": "Gone: it is not in the final plan. AQE replaced it, or took its result from "
+            "an equal one.",
         }.get(
             decision.fate or "",
             "Applied; what came of it is not known, because the query still runs or has failed.",

@@ -27,7 +27,15 @@ PALETTE = {
     },
 }  # fmt: skip
 CATEGORIES = 6
-FATES = ("adopted", "no_change", "refused_by_cost", "superseded", "gone", "not known", "not applied")
+FATES = (
+    "adopted",
+    "no_change",
+    "refused_by_cost",
+    "superseded",
+    "gone",
+    "not known",
+    "not applied",
+)
 _COLUMNS = 120
 _MOST_STRATEGIES = 5
 

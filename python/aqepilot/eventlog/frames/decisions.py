@@ -57,7 +57,9 @@ def decisions(spark: SparkSession, files: Sequence[LogFile], heads: DataFrame) -
             "execution_id": functions.coalesce("execution_id", _CLAIMED[0]),
             "fingerprint": functions.coalesce("fingerprint", _CLAIMED[1]),
             # Logs of before `gone` was a fate, and of before `mode` was null where nobody answered.
-            "fate": functions.expr("if(fate = 'superseded' AND final_strategy IS NULL, 'gone', fate)"),
+            "fate": functions.expr(
+                "if(fate = 'superseded' AND final_strategy IS NULL, 'gone', fate)"
+            ),
             "mode": functions.expr("if(policy IS NULL, NULL, mode)"),
         }
     )

@@ -165,16 +165,13 @@ final case class AqePilotDecision(
   */
 final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Option[String])
 
-/** How a query with at least one decision, or of an experiment, went. Task figures are sums over all its tasks that ended
-  * before it did, retried and failed ones too.
+/** A query with at least one decision, or of an experiment, has ended. How it went is in Spark's own events.
   *
-  * @param peakExecutionMemoryBytes
-  *   the largest of any one task
   * @param fates
   *   empty for a query that failed
   * @param droppedEvents
-  *   events that Spark's listener queues dropped while this query ran: above 0, its figures and the
-  *   event log may lack something
+  *   events that Spark's listener queues dropped while this query ran: above 0, the event log may
+  *   lack something
   * @param claimed
   *   ids of decisions without an `executionId` that are this query's: made when its plan was explained or cached
   * @param job
@@ -204,23 +201,6 @@ final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Opt
   *   anew while the query runs is in none of them
   * @param askedMicros
   *   time for all answers and facts of its decisions, microseconds
-  * @param executorCoreMillis
-  *   milliseconds of cores that executors had while it ran, busy or not
-  * @param executorMemoryMiBSeconds
-  *   memory that executors had while it ran, times seconds: heap, and of overhead, off-heap and Python's memory what is
-  *   set; none in local mode
-  * @param gcMillis
-  *   what the JVM collected garbage for while tasks ran, milliseconds
-  * @param killedTasks
-  *   task attempts that were killed
-  * @param stages
-  *   stage attempts that it ran
-  * @param retriedStages
-  *   of these, those that were not the first attempt
-  * @param maxOverMedian
-  *   the longest task over the median, of the stage where that is most; none where no stage had three tasks
-  * @param joins
-  *   the joins of its last plan, root first: `ShuffledHashJoin BuildRight`
   */
 final case class AqePilotQueryClosed(
     schemaVersion: Int,
@@ -230,16 +210,6 @@ final case class AqePilotQueryClosed(
     fingerprint: Option[String],
     succeeded: Boolean,
     error: Option[String],
-    wallMillis: Long,
-    taskMillis: Long,
-    cpuMillis: Long,
-    inputBytes: Long,
-    shuffleReadBytes: Long,
-    shuffleWriteBytes: Long,
-    memorySpillBytes: Long,
-    diskSpillBytes: Long,
-    peakExecutionMemoryBytes: Long,
-    failedTasks: Long,
     fates: Seq[AqePilotFate],
     droppedEvents: Long,
     @JsonDeserialize(contentAs = classOf[java.lang.Long]) claimed: Seq[Long] = Nil,
@@ -255,14 +225,5 @@ final case class AqePilotQueryClosed(
     @JsonDeserialize(contentAs = classOf[java.lang.Long]) controlVersion: Option[Long] = None,
     @JsonDeserialize(contentAs = classOf[java.lang.Long]) controlAgeMillis: Option[Long] = None,
     @JsonDeserialize(contentAs = classOf[java.lang.Long]) planningMillis: Option[Long] = None,
-    askedMicros: Option[Double] = None,
-    @JsonDeserialize(contentAs = classOf[java.lang.Long]) executorCoreMillis: Option[Long] = None,
-    @JsonDeserialize(contentAs = classOf[java.lang.Long]) executorMemoryMiBSeconds: Option[Long] =
-      None,
-    @JsonDeserialize(contentAs = classOf[java.lang.Long]) gcMillis: Option[Long] = None,
-    @JsonDeserialize(contentAs = classOf[java.lang.Long]) killedTasks: Option[Long] = None,
-    @JsonDeserialize(contentAs = classOf[java.lang.Long]) stages: Option[Long] = None,
-    @JsonDeserialize(contentAs = classOf[java.lang.Long]) retriedStages: Option[Long] = None,
-    maxOverMedian: Option[Double] = None,
-    joins: Seq[String] = Nil
+    askedMicros: Option[Double] = None
 ) extends SparkListenerEvent

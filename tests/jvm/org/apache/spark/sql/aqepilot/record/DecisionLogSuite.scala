@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import io.aqepilot.log.AqePilotFate
 
 class DecisionLogSuite extends RecordingSuite {
-  test("a query with decisions is closed with its fates, its work and its time") {
+  test("a query with decisions is closed with its fates and its time") {
     val log = start()
     DecisionLog.fates = { (plan: SparkPlan, decisions: Seq[Decided]) =>
       assert(plan.toString.contains("isFinalPlan=true") && decisions.forall(_.event.facts.isEmpty))
@@ -22,12 +22,7 @@ class DecisionLogSuite extends RecordingSuite {
     assert(query.size == 1)
     val q = query.head
     assert(q.succeeded && q.error.isEmpty && q.sessionId == "s" && q.fingerprint.contains("f" * 64))
-    assert(q.taskMillis > 0 && q.cpuMillis > 0 && q.wallMillis > 0)
-    assert(q.shuffleWriteBytes > 0 && q.shuffleReadBytes > 0 && q.peakExecutionMemoryBytes > 0)
-    assert(q.failedTasks == 0 && q.droppedEvents == 0)
-    assert(q.stages.exists(_ >= 2) && q.retriedStages.contains(0) && q.killedTasks.contains(0))
-    assert(q.executorCoreMillis.contains(2 * q.wallMillis) && q.executorMemoryMiBSeconds.isEmpty)
-    assert(q.planningMillis.exists(_ > 0) && q.maxOverMedian.exists(_ >= 1) && q.joins.isEmpty)
+    assert(q.droppedEvents == 0 && q.planningMillis.exists(_ > 0))
     assert(q.fates.nonEmpty && q.fates.map(_.decisionId) == decided.map(_.decisionId))
     assert(decided.forall(_.executionId.contains(q.executionId)))
     assert(log.decisions(None).forall(_._2.exists(_.fate == "adopted")))
@@ -51,7 +46,7 @@ class DecisionLogSuite extends RecordingSuite {
     assert(closed.isEmpty && log.counters.toMap.apply("errors") == 0)
   }
 
-  test("a query that fails is closed with its error, its failed tasks and no fates") {
+  test("a query that fails is closed with its error and no fates") {
     val log = start("spark.sql.redaction.string.regex" -> "secret[0-9]+")
     DecisionLog.fates = (
         (_, ds) =>
@@ -64,7 +59,7 @@ class DecisionLogSuite extends RecordingSuite {
       )
     }
     val q = closed.head
-    assert(!q.succeeded && q.failedTasks > 0 && q.fates.isEmpty)
+    assert(!q.succeeded && q.fates.isEmpty)
     assert(q.error.exists(e => e.nonEmpty && !e.contains("secret123") && e.length <= 4000))
     assert(log.decisions(None).forall(_._2.isEmpty))
   }

@@ -47,7 +47,6 @@ final class DecisionLog private (sc: SparkContext) extends Record {
   private val later = new Later("aqepilot-record")
   // What is no session's own is redacted as the application was submitted, alike in all events that name it.
   private lazy val ofApplication = Redaction.ofTexts(sc.conf)
-  private val executors = new Executors(sc)
   private val recorder =
     new QueryRecorder(
       closed => postLast(Redaction.closed(closed, ofApplication)),
@@ -55,7 +54,6 @@ final class DecisionLog private (sc: SparkContext) extends Record {
       ring.claim,
       later,
       droppedEvents,
-      executors,
       (conf, id) => Some(Runs.of(conf.getOrElse(new SQLConf), sc, Some(id))),
       () => Control.of(sc),
       (conf, id, session, query) => Experiments.ended(sc, conf, id, session, query()),
@@ -75,7 +73,6 @@ final class DecisionLog private (sc: SparkContext) extends Record {
   private val logged = LoggedFacts.of(AqePilotConf.inForce(AqePilotConf.LogFacts))
   private val listening = failOpen("listener", false) {
     WithoutSession(sc.listenerBus.addToQueue(recorder, Queue))
-    recorder.listening()
     true
   }
 

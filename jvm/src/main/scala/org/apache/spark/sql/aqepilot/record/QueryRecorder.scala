@@ -13,9 +13,7 @@ import org.apache.spark.sql.aqepilot.facts.{Fingerprint, PerQuery}
 import org.apache.spark.sql.aqepilot.run.{Assigned, Control, Owners}
 import org.apache.spark.sql.aqepilot.settings.RunIdentity
 import org.apache.spark.sql.aqepilot.spark.FailOpen
-import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{
-  SparkListenerSQLAdaptiveExecutionUpdate,
   SparkListenerSQLExecutionEnd,
   SparkListenerSQLExecutionStart
 }
@@ -33,7 +31,6 @@ final private[record] class QueryRecorder(
     claim: (Seq[Long], Long, Option[String]) => Unit,
     decisionsInHand: Later,
     droppedEvents: => Long,
-    executors: Executors,
     runOf: (Option[SQLConf], Long) => Option[RunIdentity],
     control: () => Option[Control],
     unitOf: (SQLConf, Long, Option[String], () => Option[String]) => Option[Assigned],
@@ -43,7 +40,6 @@ final private[record] class QueryRecorder(
 
   // All state is guarded by `this`: decisions come from the threads of queries.
   private val queries = new LinkedHashMap[Long, Query]
-  private val queryOfStage = mutable.HashMap.empty[Int, Query]
   // Decisions without an execution, until a query that runs their plan claims them; the oldest go.
   private val unclaimed = new LinkedHashMap[Long, Decided] {
     override def removeEldestEntry(e: Map.Entry[Long, Decided]) = size > MaxUnclaimed
@@ -66,43 +62,6 @@ final private[record] class QueryRecorder(
     }
   }
 
-  override def onJobStart(start: SparkListenerJobStart): Unit = failOpen("job_start", ()) {
-    val id = Option(start.properties).map(_.getProperty(SQLExecution.EXECUTION_ID_KEY)).orNull
-    if (id != null) synchronized {
-      val query = opened(id.toLong)
-      start.stageIds.foreach { stage =>
-        query.stages += stage
-        queryOfStage.put(stage, query)
-      }
-    }
-  }
-
-  override def onStageSubmitted(e: SparkListenerStageSubmitted): Unit = failOpen("stage", ()) {
-    outcomeOf(e.stageInfo.stageId)(_.submitted(e.stageInfo))
-  }
-
-  override def onStageCompleted(e: SparkListenerStageCompleted): Unit = failOpen("stage", ()) {
-    outcomeOf(e.stageInfo.stageId)(_.completed(e.stageInfo))
-  }
-
-  override def onTaskEnd(end: SparkListenerTaskEnd): Unit = failOpen("task_end", ()) {
-    failOpen("executor", ())(synchronized(executors.seen(end.taskInfo.executorId)))
-    outcomeOf(end.stageId)(_.ended(end))
-  }
-
-  private def outcomeOf(stage: Int)(add: Outcome => Unit): Unit = synchronized {
-    queryOfStage.get(stage).foreach(query => add(query.outcome))
-  }
-
-  /** Called when events come from now on. */
-  def listening(): Unit = failOpen("executor", ())(synchronized(executors.seenNow()))
-
-  override def onExecutorAdded(e: SparkListenerExecutorAdded): Unit =
-    failOpen("executor", ())(synchronized(executors.added(e)))
-
-  override def onExecutorRemoved(e: SparkListenerExecutorRemoved): Unit =
-    failOpen("executor", ())(synchronized(executors.removed(e)))
-
   override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
     failOpen("application_end", ())(decisionsInHand.close())
 
@@ -113,13 +72,6 @@ final private[record] class QueryRecorder(
           synchronized {
             val query = opened(start.executionId)
             query.startedAt = Some(start.time)
-            query.outcome.planned(start.sparkPlanInfo)
-          }
-        }
-      case planned: SparkListenerSQLAdaptiveExecutionUpdate => failOpen("query_update", ()) {
-          synchronized {
-            Option(queries.get(planned.executionId))
-              .foreach(_.outcome.planned(planned.sparkPlanInfo))
           }
         }
       case end: SparkListenerSQLExecutionEnd => failOpen("query_end", ()) {
@@ -145,7 +97,6 @@ final private[record] class QueryRecorder(
               close(query, own, end, sessionId.getOrElse(""), fingerprint, unit)
             }
           }
-          forgetExecutors()
         }
       case _ =>
     }
@@ -180,7 +131,6 @@ final private[record] class QueryRecorder(
     failOpen("settle", ())(settle(fates))
     val ids = claimed.map(_.event.decisionId)
     failOpen("claim", ())(claim(ids, end.executionId, fingerprint))
-    val figures = query.outcome
     val wallMillis = query.startedAt.map(end.time - _).getOrElse(end.duration / 1000000)
     // Decisions with the same facts were asked for at once.
     val asked = decisions.map(_.event).groupBy(_.factsId).values.map(_.head.askedMicros).sum
@@ -207,16 +157,6 @@ final private[record] class QueryRecorder(
         fingerprint = fingerprint,
         succeeded = error.isEmpty,
         error = error.map(text => query.redact(text).take(MaxErrorChars)),
-        wallMillis = wallMillis,
-        taskMillis = figures.runMillis,
-        cpuMillis = figures.cpuNanos / 1000000,
-        inputBytes = figures.inputBytes,
-        shuffleReadBytes = figures.shuffleReadBytes,
-        shuffleWriteBytes = figures.shuffleWriteBytes,
-        memorySpillBytes = figures.memorySpillBytes,
-        diskSpillBytes = figures.diskSpillBytes,
-        peakExecutionMemoryBytes = figures.peakExecutionMemoryBytes,
-        failedTasks = figures.failedTasks,
         fates = fates,
         droppedEvents = droppedEvents - query.droppedBefore,
         claimed = ids,
@@ -232,26 +172,10 @@ final private[record] class QueryRecorder(
         controlVersion = controlFile.flatMap(_.version),
         controlAgeMillis = controlFile.flatMap(_.age),
         planningMillis = failOpen("planning_time", Option.empty[Long])(planningMillis(end)),
-        askedMicros = Some(asked),
-        executorCoreMillis = Some(had(_.coreMillis(end.time - wallMillis, end.time))),
-        executorMemoryMiBSeconds = had(_.memoryMiBSeconds(end.time - wallMillis, end.time)),
-        gcMillis = Some(figures.gcMillis),
-        killedTasks = Some(figures.killedTasks),
-        stages = Some(figures.stages),
-        retriedStages = Some(figures.retriedStages),
-        maxOverMedian = figures.maxOverMedian,
-        joins = figures.joins
+        askedMicros = Some(asked)
       )
     )
   }
-
-  /** Those that were gone before the oldest open query started. */
-  private def forgetExecutors(): Unit = synchronized {
-    val open = queries.values.iterator
-    if (open.hasNext) open.next().startedAt.foreach(executors.forget)
-  }
-
-  private def had[T](figure: Executors => T): T = synchronized(figure(executors))
 
   /** All phases of Spark's QueryPlanningTracker; what AQE plans anew while the query runs is in none of them. */
   private def planningMillis(end: SparkListenerSQLExecutionEnd): Option[Long] =
@@ -299,10 +223,7 @@ final private[record] class QueryRecorder(
 
   private def closed(id: Long): Option[Query] = synchronized {
     val query = Option(queries.remove(id))
-    for (gone <- query) {
-      openDecisions -= gone.decisions.size
-      gone.stages.foreach(s => if (queryOfStage.get(s).contains(gone)) queryOfStage.remove(s))
-    }
+    query.foreach(openDecisions -= _.decisions.size)
     query
   }
 }
@@ -343,7 +264,5 @@ private[record] object QueryRecorder {
     var startedAt: Option[Long] = None
     var redact: String => String = identity
     val decisions = mutable.ArrayBuffer.empty[Decided]
-    val stages = mutable.HashSet.empty[Int]
-    val outcome = new Outcome
   }
 }
