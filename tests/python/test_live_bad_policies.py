@@ -375,10 +375,10 @@ print(*sorted(p.name for p in policies.status(spark, "point") if p.value == "off
 """
 NEEDED = {
     "skew_join": "points/skew_join/SkewDecisions",
-    "shuffle_partitions": "points/shuffle_partitions/ShufflesToNumber",
-    "partition_coalescing": "points/partition_coalescing/RedoneReads",
-    "dynamic_join_selection": "plans/JoinFacts",
-    "cost_evaluation": "points/cost_evaluation/PlanWork",
+    "shuffle_partitions": "points/shuffle_partitions/ShuffleDecisions",
+    "partition_coalescing": "points/partition_coalescing/CoalescingDecisions",
+    "dynamic_join_selection": "points/dynamic_join_selection/DecidedHints",
+    "cost_evaluation": "points/cost_evaluation/Replan",
     "join_selection": "points/join_selection/SelectionFacts",
     "join_reorder": "points/join_reorder/ChainReader",
     "write_distribution": "points/write_distribution/Distribution",
