@@ -17,11 +17,11 @@ sealed abstract private[aqepilot] class Beneath[T](kept: BeneathJoin => KeptOfJo
   protected def whole(plan: LogicalPlan, parts: Seq[T]): T
 
   /** Of a stage, by what its plan has. */
-  protected def stage(of: LogicalPlan): T = apply(of)
+  protected def stage(plan: LogicalPlan): T = apply(plan)
 
   def apply(plan: LogicalPlan): T = plan match {
-    case Stage(of, _) => stage(of)
-    case join: Join   =>
+    case Stage(plan, _) => stage(plan)
+    case join: Join     =>
       BeneathJoin.of(join).fold(computed(join))(kept(_).of(join)(computed(join)))
     case other => computed(other)
   }
@@ -94,7 +94,7 @@ private[aqepilot] object Beneath {
 
   /** Whether some of it runs already. */
   object hasStage extends Beneath[Boolean](_.hasStage) {
-    override protected def stage(of: LogicalPlan): Boolean = true
+    override protected def stage(plan: LogicalPlan): Boolean = true
     override protected def whole(plan: LogicalPlan, parts: Seq[Boolean]): Boolean =
       parts.contains(true)
   }

@@ -166,7 +166,7 @@ object CommonFacts {
   private val confs = new BySettings[InternalRow]
 
   /** The settings that are facts, read once for all sessions with equal ones. */
-  def conf(of: SQLConf): InternalRow = confs.of(of)(settings.row(_).copy())
+  def conf(conf: SQLConf): InternalRow = confs.of(conf)(settings.row(_).copy())
 
   private val ofCluster = Fact.of[SparkContext]
 

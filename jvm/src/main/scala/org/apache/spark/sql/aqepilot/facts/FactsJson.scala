@@ -162,7 +162,9 @@ object FactsJson {
   private var packedLast = List.empty[(WeakReference[ArrayData], String)]
 
   private def packed(array: ArrayData): String =
-    synchronized(packedLast).collectFirst { case (of, text) if of.get eq array => text }.getOrElse {
+    synchronized(packedLast).collectFirst {
+      case (packed, text) if packed.get eq array => text
+    }.getOrElse {
       val text = pack(array.toLongArray())
       synchronized {
         packedLast = ((new WeakReference(array), text) :: packedLast).take(MaxPacked)

@@ -47,8 +47,8 @@ private object Fingerprints {
   def of(executionId: Long): Option[String] =
     SparkSession.getActiveSession.map(_.sparkContext.applicationId).flatMap { app =>
       val key = (app, executionId)
-      val found = known.get(key)
-      if (found != null) found
+      val before = known.get(key)
+      if (before != null) before
       else {
         val computed = QueryFacts
           .execution(Some(executionId))

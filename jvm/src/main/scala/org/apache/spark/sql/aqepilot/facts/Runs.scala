@@ -50,10 +50,10 @@ object Runs {
   private val limits = new Application.Value[Option[(Mode, String)]](sc => {
     val mode = Mode.of(AqePilotConf.inForce(AqePilotConf.OnRetry))
     submitted(sc).attempt
-      .filter(found => RunIdentity.isRetry(found) && mode != Mode.Enforce)
-      .map { found =>
+      .filter(attempt => RunIdentity.isRetry(attempt) && mode != Mode.Enforce)
+      .map { attempt =>
         val why =
-          s"attempt ${found.value} (${found.source}): ${AqePilotConf.OnRetry.key}=${mode.name}"
+          s"attempt ${attempt.value} (${attempt.source}): ${AqePilotConf.OnRetry.key}=${mode.name}"
         (mode, why)
       }
   })

@@ -82,9 +82,9 @@ object ShuffleFacts {
     }
 
   /** The smallest that at least so many in a hundred do not exceed (nearest rank); None of no partitions. */
-  private[aqepilot] def percentile(bytes: Array[Long], of: Int): Option[Long] =
+  private[aqepilot] def percentile(bytes: Array[Long], percent: Int): Option[Long] =
     if (bytes.isEmpty) None
-    else Some(select(bytes.clone(), ((bytes.length.toLong * of + 99) / 100 - 1).toInt))
+    else Some(select(bytes.clone(), ((bytes.length.toLong * percent + 99) / 100 - 1).toInt))
 
   /** Hoare's quickselect: the k-th smallest; all before position k are no larger afterwards. */
   private def select(a: Array[Long], k: Int): Long = {

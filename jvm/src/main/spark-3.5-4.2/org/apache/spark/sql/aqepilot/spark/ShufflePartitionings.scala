@@ -12,9 +12,10 @@ import org.apache.spark.sql.catalyst.plans.physical.{
 object ShufflePartitionings {
 
   /** The same with another number; None where the number is not free (a single partition, round robin). */
-  def withNumber(of: Partitioning, number: Int): Option[Partitioning] = of match {
-    case p: HashPartitioning  => Some(p.copy(numPartitions = number))
-    case p: RangePartitioning => Some(p.copy(numPartitions = number))
-    case _                    => None
-  }
+  def withNumber(partitioning: Partitioning, number: Int): Option[Partitioning] =
+    partitioning match {
+      case p: HashPartitioning  => Some(p.copy(numPartitions = number))
+      case p: RangePartitioning => Some(p.copy(numPartitions = number))
+      case _                    => None
+    }
 }

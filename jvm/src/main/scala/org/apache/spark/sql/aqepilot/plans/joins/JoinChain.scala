@@ -33,15 +33,15 @@ final case class JoinChain(
   private lazy val spanning: IndexedSeq[Seq[(Expression, BitSet)]] = {
     val position = mutable.HashMap.empty[ExprId, Int]
     for ((relation, i) <- relations.zipWithIndex; a <- relation.output) position.put(a.exprId, i)
-    val found = relations.map(_ => mutable.ArrayBuffer.empty[(Expression, BitSet)])
+    val byRelation = relations.map(_ => mutable.ArrayBuffer.empty[(Expression, BitSet)])
     conditions.foreach { c =>
       val needed = c.references.iterator.map(a => position.get(a.exprId)).toSet
       if (needed.size > 1 && !needed(None)) {
         val all = BitSet(needed.flatten.toSeq: _*)
-        all.foreach(i => found(i) += c -> (all - i))
+        all.foreach(i => byRelation(i) += c -> (all - i))
       }
     }
-    found.map(_.toSeq)
+    byRelation.map(_.toSeq)
   }
 
   /** The conditions that join a relation to others, of which there is none for a cross product.

@@ -135,9 +135,9 @@ object JoinStage {
   /** All in a plan that have run up to their joins, topmost first. */
   def in(plan: SparkPlan): Seq[JoinStage] = plan match {
     case join: BaseJoinExec if isSplittable(join) =>
-      val found = new Search(join)
-      if (found.isComplete) Seq(found.stage)
-      else if (found.isWaiting) exchanges(join).flatMap(e => in(e.child))
+      val search = new Search(join)
+      if (search.isComplete) Seq(search.stage)
+      else if (search.isWaiting) exchanges(join).flatMap(e => in(e.child))
       else join.children.flatMap(in)
     case other => other.children.flatMap(in)
   }

@@ -48,7 +48,7 @@ object SkewLayout {
     specs
       .collect { case p: PartialReducerPartitionSpec => p }
       .groupBy(_.reducerIndex)
-      .map { case (partition, of) => partition -> of.map(_.startMapIndex).distinct.length }
+      .map { case (partition, specs) => partition -> specs.map(_.startMapIndex).distinct.length }
 
   /** What reads the shuffle below: its specs, or the number of its partitions when all are read in whole. */
   private def reads(plan: SparkPlan): Option[Either[Seq[ShufflePartitionSpec], Int]] = plan match {

@@ -41,7 +41,7 @@ final class ShuffleShapes {
     val form = new Forms
     val seen = Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean]())
     val numbers = new IdentityHashMap[SparkPlan, Int]()
-    shuffles.filter(seen.add).groupBy(files.of).foreach {
+    shuffles.filter(seen.add).groupBy(files.filesOf).foreach {
       case (Some(read), Seq(only)) if !ambiguous(read) =>
         numbers.put(only, byFiles.getOrElseUpdate(read, next()))
       case (read, several) =>
@@ -85,17 +85,17 @@ final class ShuffleShapes {
   private class FilesRead {
     import ShuffleShapes.Files
 
-    val of: SparkPlan => Option[Files] = new OncePerNode(read)
+    val filesOf: SparkPlan => Option[Files] = new OncePerNode(read)
 
     private def read(plan: SparkPlan): Option[Files] = plan match {
-      case s: QueryStageExec               => of(s.plan)
-      case r: ReusedExchangeExec           => of(r.child)
+      case s: QueryStageExec               => filesOf(s.plan)
+      case r: ReusedExchangeExec           => filesOf(r.child)
       case s: FileSourceScanExec           => Some(Files(s.relation.location.hashCode, 1, 0))
       case other if other.children.isEmpty => None
       case other                           =>
         val here = Files(0, 0, if (other.isInstanceOf[Exchange]) 1 else 0)
         other.children.foldLeft(Option(here)) { (sum, child) =>
-          sum.flatMap(s => of(child).map(s + _))
+          sum.flatMap(s => filesOf(child).map(s + _))
         }
     }
   }

@@ -75,17 +75,17 @@ private object PartitionParts {
     val total = sizes.sum.toDouble
     var left = sizes.count(_ > 0)
     val groups = math.min(parts, left.toLong).toInt
-    val found = mutable.ArrayBuffer(0)
+    val first = mutable.ArrayBuffer(0)
     var before = 0L
     sizes.indices.foreach { i =>
       if (sizes(i) > 0) {
-        val share = found.length * total / groups
-        val isDue = before + sizes(i) / 2.0 > share || left <= groups - found.length
-        if (before > 0 && found.length < groups && isDue) found += i
+        val share = first.length * total / groups
+        val isDue = before + sizes(i) / 2.0 > share || left <= groups - first.length
+        if (before > 0 && first.length < groups && isDue) first += i
         left -= 1
         before += sizes(i)
       }
     }
-    found.toArray
+    first.toArray
   }
 }

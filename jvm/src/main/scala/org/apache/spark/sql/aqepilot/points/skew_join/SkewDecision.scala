@@ -56,10 +56,10 @@ final case class SkewDecision(
   /** Whether all that it says is what Spark's own rule goes by: then Spark's plan is what it asks for. */
   def isSparks(facts: FactsRow): Boolean = {
     val spark = SkewDecision.sparks(facts)
-    def keeps[T](said: Option[T], value: Option[T]) = said.forall(value.contains)
-    def keepsSide(said: SideDecision, value: SideDecision) =
-      keeps(said.threshold, value.threshold) && keeps(said.target, value.target) &&
-        said.splits.isEmpty
+    def keeps[T](answer: Option[T], value: Option[T]) = answer.forall(value.contains)
+    def keepsSide(answer: SideDecision, value: SideDecision) =
+      keeps(answer.threshold, value.threshold) && keeps(answer.target, value.target) &&
+        answer.splits.isEmpty
     this == SkewDecision.none || facts.isTrue("conf.skew_join_enabled") &&
     keeps(factor, spark.factor) && keeps(force, spark.force) && maxSplits.isEmpty &&
     keepsSide(left, spark.left) && keepsSide(right, spark.right)

@@ -31,11 +31,11 @@ object SkewFates extends JoinFateReader {
         .toMap
       val isLast = stands(decisions)
       applied.map { d =>
-        val found = joins.get(d.event.joinId.get)
-        val fate = found.fold(Fate.Gone) { case (join, state) =>
+        val ran = joins.get(d.event.joinId.get)
+        val fate = ran.fold(Fate.Gone) { case (join, state) =>
           if (isLast(d)) fateOf(SkewLayout.of(join), state.skew) else Fate.Superseded
         }
-        val strategy = found.map { case (join, _) =>
+        val strategy = ran.map { case (join, _) =>
           SkewLayout.of(join).text(JoinStrategy.of(join).getOrElse(join.nodeName))
         }
         AqePilotFate(d.event.decisionId, fate.code, strategy)

@@ -102,11 +102,11 @@ object SkewLegality {
     total
   }
 
-  private def each(n: Int)(of: Int => Long): Array[Long] = {
+  private def each(n: Int)(value: Int => Long): Array[Long] = {
     val values = new Array[Long](n)
     var i = 0
     while (i < n) {
-      values(i) = of(i)
+      values(i) = value(i)
       i += 1
     }
     values
