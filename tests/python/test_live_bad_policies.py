@@ -321,7 +321,10 @@ print("reasons", sorted(policies.reasons(spark)))
     ("missing", "reasons"),
     [
         # Found when the rule is made: nobody is asked.
-        ("org/apache/spark/sql/aqepilot/plans/joins/JoinFacts.class", []),
+        (
+            "org/apache/spark/sql/aqepilot/points/dynamic_join_selection/JoinReplanning.class",
+            [],
+        ),
         ("org/apache/spark/sql/aqepilot/policy/sql/PolicyCompiler$.class", ["INTERNAL_ERROR"]),
     ],
 )
@@ -377,9 +380,9 @@ NEEDED = {
     "skew_join": "points/skew_join/SkewDecisions",
     "shuffle_partitions": "points/shuffle_partitions/ShuffleDecisions",
     "partition_coalescing": "points/partition_coalescing/CoalescingDecisions",
-    "dynamic_join_selection": "points/dynamic_join_selection/DecidedHints",
+    "dynamic_join_selection": "points/dynamic_join_selection/JoinReplanning",
     "cost_evaluation": "points/cost_evaluation/Replan",
-    "join_selection": "points/join_selection/SelectionFacts",
+    "join_selection": "points/join_selection/JoinPlanning",
     "join_reorder": "points/join_reorder/ChainReader",
     "write_distribution": "points/write_distribution/Distribution",
 }

@@ -2,11 +2,13 @@ package org.apache.spark.sql.aqepilot.run
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
+import org.apache.spark.sql.aqepilot.points.dynamic_join_selection.{
+  DynamicJoinSelectionPoint,
+  SideHint
+}
 import org.apache.spark.sql.aqepilot.policy.PolicySet
 import org.apache.spark.sql.aqepilot.settings.{Arm, Experiment, Found, RunIdentity, StoppingRules}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.unsafe.types.UTF8String
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.aqepilot.log.AqePilotExperiment
@@ -39,7 +41,7 @@ class RunningSuite extends AnyFunSuite {
   private def differ(unit: Assigned): Unit = {
     val others = unit.experiment.others(unit).map(_ -> PolicySet.empty)
     new ComparedArms(unit, unit.inForce, others)
-      .compare(DynamicJoinSelectionPoint, None, Some(UTF8String.fromString("BROADCAST")))(_ => None)
+      .compare(DynamicJoinSelectionPoint, None, Some(SideHint("BROADCAST")))(_ => None)
   }
 
   test("once an arm is stopped, units are exposed whatever they drew, or none is") {
@@ -71,7 +73,7 @@ class RunningSuite extends AnyFunSuite {
     val before = new ComparedArms(other, other.inForce, Seq(first.arm -> PolicySet.empty))
     differ(first)
     of.closed(first, hasFailed = true, 1000, 0)
-    before.compare(DynamicJoinSelectionPoint, None, Some(UTF8String.fromString("BROADCAST")))(_ =>
+    before.compare(DynamicJoinSelectionPoint, None, Some(SideHint("BROADCAST")))(_ =>
       None
     )
     assert(!other.isExposed)

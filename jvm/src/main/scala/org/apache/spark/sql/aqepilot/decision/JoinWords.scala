@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.decision
 
 /** Spark's own words for how a join runs, and from which side it builds. */
-trait JoinWords {
+object JoinWords {
   val Broadcast = "BROADCAST"
   val ShuffleHash = "SHUFFLE_HASH"
   val PreferShuffleHash = "PREFER_SHUFFLE_HASH"
@@ -11,5 +11,3 @@ trait JoinWords {
   val BuildLeft = "LEFT"
   val BuildRight = "RIGHT"
 }
-
-object JoinWords extends JoinWords

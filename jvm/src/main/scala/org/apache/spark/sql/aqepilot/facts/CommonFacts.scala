@@ -209,16 +209,6 @@ object CommonFacts {
     "Spark's estimate of one row's size, by its columns' types, bytes (EstimationUtils.getSizePerRow)"
   )(value)
 
-  def joinType[A](fact: Fact.Declared[A])(value: A => String): Fact[A] = fact(
-    "type",
-    "INNER, CROSS, LEFT OUTER, RIGHT OUTER, FULL OUTER, LEFT SEMI, LEFT ANTI or EXISTENCE"
-  )(value)
-
-  def conditionCanThrow[A](fact: Fact.Declared[A])(value: A => Boolean): Fact[A] = fact(
-    "condition_can_throw",
-    "whether that condition could throw for some rows, by a division under ANSI, say"
-  )(value)
-
   /** @param plan
     *   what could meet the faults, in words
     */
@@ -226,18 +216,6 @@ object CommonFacts {
     "spark_faults",
     s"numbers of those faults of the running Spark release that a changed plan of $plan could meet: SPARK_FAULT " +
       "refuses the answers that lead there"
-  )(value)
-
-  def prunes[A](fact: Fact.Declared[A])(value: A => Boolean): Fact[A] = fact(
-    "prunes",
-    "whether Spark's own plan broadcasts this side, and reads only those partitions of the other side's tables " +
-      "for which the broadcast has rows (dynamic partition pruning)"
-  )(value)
-
-  def isInPruningSide[A](fact: Fact.Declared[A])(value: A => Boolean): Fact[A] = fact(
-    "is_in_pruning_side",
-    "whether the join is part of a side that prunes so: Spark plans such a side twice, and prunes only where " +
-      "both plans are alike"
   )(value)
 
   /** The sizes of one finished shuffle's partitions. */

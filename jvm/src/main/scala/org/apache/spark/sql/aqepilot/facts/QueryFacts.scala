@@ -2,17 +2,10 @@ package org.apache.spark.sql.aqepilot.facts
 
 import scala.util.Try
 
-import org.apache.spark.internal.config
-import org.apache.spark.scheduler.local.LocalSchedulerBackend
+import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.aqepilot.spark.{BySettings, Recent, SparkJoinRules}
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
+import org.apache.spark.sql.aqepilot.spark.Recent
 import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
-import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.unsafe.types.UTF8String
-import org.apache.spark.util.Utils
-import org.apache.spark.{ExecutorAllocationClient, SPARK_VERSION, SparkConf, SparkContext}
 
 /** The query that a thread plans or runs. */
 object QueryFacts {
@@ -28,15 +21,6 @@ object QueryFacts {
   /** The query's fingerprint, computed at the first call for an execution. */
   def fingerprint(executionId: Option[Long]): Option[String] =
     executionId.flatMap(Fingerprints.of)
-
-  def query(sc: SparkContext, executionId: Option[Long]): LazyRow =
-    CommonFacts.query.row(Query(sc, SQLConf.get, executionId))
-
-  def cluster(sc: SparkContext): LazyRow = CommonFacts.cluster.row(sc)
-
-  def string(s: String): UTF8String = UTF8String.fromString(s)
-
-  def strings(s: Seq[String]): ArrayData = new GenericArrayData(s.map(string).toArray[Any])
 }
 
 /** Each running query's fingerprint, computed once. */

@@ -1,99 +1,12 @@
 package org.apache.spark.sql.aqepilot.plans.joins
 
-import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.facts.{CommonFacts, JoinSide, LazyRow, QueryFacts}
+import java.util.Locale
+
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, JoinSide, Tables}
 import org.apache.spark.sql.aqepilot.plans.promises.CanThrow
-import org.apache.spark.sql.aqepilot.spark.Sessions
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow, RowOrdering}
-import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper
-import org.apache.spark.sql.catalyst.plans.logical.JoinHint
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
-import org.apache.spark.sql.internal.SQLConf
 
-/** The facts of `dynamic_join_selection`, in the order of its schema.
-  *
-  * @param prunes
-  *   whether Spark broadcasts a side, the left one or the right one, and prunes partitions by it
-  */
-final class JoinFacts(
-    state: JoinState,
-    joinType: JoinType,
-    leftKeys: Seq[Expression],
-    rightKeys: Seq[Expression],
-    condition: Option[Expression],
-    left: JoinSide,
-    right: JoinSide,
-    sparkHint: => JoinHint,
-    conversion: => Option[String],
-    prunes: Boolean => Boolean
-) extends JoinSelectionHelper {
-
-  private lazy val hashable = Sessions.hashable(leftKeys, rightKeys)
-
-  private def sideRow(isLeft: Boolean): InternalRow =
-    if (isLeft)
-      left.row(
-        isLeft,
-        canBuildBroadcastLeft(joinType),
-        canBuildShuffledHashJoinLeft(joinType) && hashable,
-        prunes(isLeft)
-      )
-    else
-      right.row(
-        isLeft,
-        canBuildBroadcastRight(joinType),
-        canBuildShuffledHashJoinRight(joinType) && hashable,
-        prunes(isLeft)
-      )
-
-  private lazy val leftRow = sideRow(isLeft = true)
-  private lazy val rightRow = sideRow(isLeft = false)
-
-  private def joinRow: InternalRow = new GenericInternalRow(
-    Array[Any](
-      state.id,
-      QueryFacts.string(JoinFacts.name(joinType)),
-      leftKeys.length,
-      QueryFacts.strings(leftKeys.map(_.dataType.sql.toLowerCase(java.util.Locale.ROOT))),
-      RowOrdering.isOrderable(leftKeys),
-      condition.isDefined,
-      condition.exists(CanThrow(_)),
-      JoinState.word(state.userHint.leftHint).map(QueryFacts.string).orNull,
-      JoinState.word(state.userHint.rightHint).map(QueryFacts.string).orNull,
-      QueryFacts.strings(
-        FaultShapes.met(JoinShape(joinType, rightKeys, condition, Seq(left.plan, right.plan)))
-      ),
-      state.prunes.isInSide
-    )
-  )
-
-  /** The facts row for one side. */
-  def row(
-      sc: SparkContext,
-      conf: SQLConf,
-      executionId: Option[Long],
-      isLeft: Boolean
-  ): LazyRow = {
-    def spark = LazyRow(
-      () => {
-        val hint = if (isLeft) sparkHint.leftHint else sparkHint.rightHint
-        JoinState.word(hint).map(QueryFacts.string).orNull
-      },
-      () => conversion.map(QueryFacts.string).orNull
-    )
-    LazyRow(
-      () => QueryFacts.query(sc, executionId),
-      () => CommonFacts.conf(conf),
-      () => QueryFacts.cluster(sc),
-      () => joinRow,
-      () => if (isLeft) leftRow else rightRow,
-      () => if (isLeft) rightRow else leftRow,
-      () => spark
-    )
-  }
-}
-
+/** The facts of a join that several points have. */
 object JoinFacts {
 
   /** Spark's SQL name of a join type, e.g. `LEFT OUTER`. */
@@ -101,4 +14,62 @@ object JoinFacts {
     case _: ExistenceJoin => "EXISTENCE"
     case other            => other.sql
   }
+
+  private val ofJoin = Fact.of[KnownJoin]
+
+  val id: Fact[KnownJoin] =
+    ofJoin("id", "stable for the life of the query, unique in the driver")(_.state.id)
+
+  val joinType: Fact[KnownJoin] = ofJoin(
+    "type",
+    "INNER, CROSS, LEFT OUTER, RIGHT OUTER, FULL OUTER, LEFT SEMI, LEFT ANTI or EXISTENCE"
+  )(join => name(join.joinType))
+
+  def keyCount(meaning: String = "number of equality keys"): Fact[KnownJoin] =
+    ofJoin("key_count", meaning)(_.leftKeys.length)
+
+  def keyTypes(meaning: String): Fact[KnownJoin] =
+    ofJoin("key_types", meaning)(_.leftKeys.map(_.dataType.sql.toLowerCase(Locale.ROOT)))
+
+  val hasCondition: Fact[KnownJoin] =
+    ofJoin("has_condition", "whether there is a condition beside the equality keys")(
+      _.condition.isDefined
+    )
+
+  val conditionCanThrow: Fact[KnownJoin] = ofJoin(
+    "condition_can_throw",
+    "whether that condition could throw for some rows, by a division under ANSI, say"
+  )(_.condition.exists(CanThrow(_)))
+
+  def leftHint(meaning: String): Fact[KnownJoin] =
+    ofJoin("left_hint", meaning)(join => JoinState.word(join.state.userHint.leftHint))
+
+  def rightHint(meaning: String): Fact[KnownJoin] =
+    ofJoin("right_hint", meaning)(join => JoinState.word(join.state.userHint.rightHint))
+
+  val sparkFaults: Fact[KeyedJoin] =
+    CommonFacts.sparkFaults(Fact.of[KeyedJoin], "the join")(join => FaultShapes.met(join.shape))
+
+  val isInPruningSide: Fact[KnownJoin] = ofJoin(
+    "is_in_pruning_side",
+    "whether the join is part of a side that prunes so: Spark plans such a side twice, and prunes only where " +
+      "both plans are alike"
+  )(_.state.prunes.isInSide)
+
+  private val ofSide = Fact.of[KeyedSide]
+
+  val tables: Fact[KeyedSide] = CommonFacts.tables(ofSide)(side => Tables.of(side.plan))
+
+  val rowBytes: Fact[KeyedSide] = CommonFacts.rowBytes(ofSide)(side => JoinSide.rowBytes(side.plan))
+
+  val canShuffleHash: Fact[KeyedSide] = ofSide(
+    "can_shuffle_hash",
+    "whether the join's type and keys let a shuffled hash join build from this side"
+  )(_.canShuffleHash)
+
+  val prunes: Fact[KeyedSide] = ofSide(
+    "prunes",
+    "whether Spark's own plan broadcasts this side, and reads only those partitions of the other side's tables " +
+      "for which the broadcast has rows (dynamic partition pruning)"
+  )(_.prunes)
 }

@@ -4,11 +4,11 @@ import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 import java.util.{Collections, WeakHashMap}
 
+import org.apache.spark.sql.aqepilot.decision.Selection
 import org.apache.spark.sql.aqepilot.facts.{Beneath, BeneathJoin}
 import org.apache.spark.sql.aqepilot.plans.promises.ReadTwice
-import org.apache.spark.sql.aqepilot.policy.Asked
 import org.apache.spark.sql.aqepilot.reasons.Reason
-import org.apache.spark.sql.aqepilot.rule.{Memory, PointRule}
+import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.plans.JoinType
 import org.apache.spark.sql.catalyst.plans.logical.{
   HintInfo,
@@ -42,9 +42,6 @@ final class JoinState(
 ) {
   val left = new SideState
   val right = new SideState
-
-  /** The join's strategy in the latest re-plan, adopted or not. */
-  @volatile var planned: Option[String] = None
 
   /** Whether a policy wants this join's skewed partitions split even at the price of more shuffles: then
     * [[PolicyCostEvaluator]] compares plans by their number of such skew joins first, as Spark does for all joins
@@ -81,11 +78,13 @@ final class JoinState(
     ofPoints.computeIfAbsent(point, _ => point.begin()).asInstanceOf[A]
 
   val skew = new SkewState
-  val selection = new SelectionState
   val tables = new TableState
 
+  /** The policy's choice that the latest planning, adopted or not, went by; None where Spark chose. */
+  @volatile var selected: Option[Selection] = None
+
   /** Whether a policy has chosen the join's strategy in the latest re-plan. */
-  def isDecided: Boolean = left.isDecided || right.isDecided || selection.inForce.isDefined
+  def isDecided: Boolean = left.isDecided || right.isDecided || selected.isDefined
 }
 
 /** How a join is split. */

@@ -73,8 +73,8 @@ object JoinStrategy {
   def plannedBySpark(session: Sessions.Classic, join: Join): Seq[SparkPlan] =
     new SilentPlanner(session).joinSelection(join)
 
-  private class SilentPlanner(of: Sessions.Classic)
-      extends SparkPlanner(of, new ExperimentalMethods) {
+  private class SilentPlanner(classic: Sessions.Classic)
+      extends SparkPlanner(classic, new ExperimentalMethods) {
     private var isReady = false
 
     /** The session's own from 4.0 on, and the thread's before. */

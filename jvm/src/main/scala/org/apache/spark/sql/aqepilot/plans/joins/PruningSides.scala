@@ -61,7 +61,7 @@ private[aqepilot] object PruningSides {
     *   which of its joins they are the sides of
     */
   def mark(root: LogicalPlan): Join => Prunes = {
-    val found = new IdentityHashMap[Join, Prunes]()
+    val marked = new IdentityHashMap[Join, Prunes]()
     if (
       root.containsPattern(TreePattern.DYNAMIC_PRUNING_SUBQUERY) && root.conf.exchangeReuseEnabled
     )
@@ -79,7 +79,7 @@ private[aqepilot] object PruningSides {
                   (side +: fed.map(_.buildQuery)).foreach(markAll)
                   fed.map(_.exprId.id).toSet
                 }
-              found.put(
+              marked.put(
                 join,
                 Prunes(
                   live(byLeft, left, JoinWords.BuildLeft),
@@ -92,7 +92,7 @@ private[aqepilot] object PruningSides {
         }
       }
     join =>
-      Option(found.get(join)).getOrElse(Prunes.Nothing).copy(isInSide = isIn(join))
+      Option(marked.get(join)).getOrElse(Prunes.Nothing).copy(isInSide = isIn(join))
   }
 
   private def sends(side: String) = Selection(JoinWords.Broadcast, Some(side))

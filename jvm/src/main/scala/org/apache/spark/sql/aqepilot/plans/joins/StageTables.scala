@@ -31,7 +31,7 @@ private[aqepilot] object StageTables {
     */
   def refusal(join: Join, state: JoinState, bytes: Long, guards: Guards): Option[String] = {
     var others = beneath(join).toSet
-    state.tables.above.forEach(of => others += of)
+    state.tables.above.forEach(join => others += join)
     guards.hashBuildTooLarge(bytes, (others - state).toSeq.map(_.tables.bytes).sum)
   }
 

@@ -48,10 +48,10 @@ private[aqepilot] object OtherRules {
   def gaveHint(session: Sessions.Classic, join: Join, state: JoinState): Boolean =
     session.sessionState.adaptiveRulesHolder.runtimeOptimizerRules.exists(!isOurs(_)) && {
       lazy val sparkHint = JoinStrategy.hintBySpark(join, state)
-      def isOthers(memory: SideState, side: JoinHint => Option[HintInfo]) = {
-        def word(hint: JoinHint) = JoinState.word(side(hint))
+      def isOthers(side: SideState, hintOf: JoinHint => Option[HintInfo]) = {
+        def word(hint: JoinHint) = JoinState.word(hintOf(hint))
         val now = word(join.hint)
-        now != word(state.userHint) && !memory.leftWords.contains(now) && now != word(sparkHint)
+        now != word(state.userHint) && !side.ourHints.contains(now) && now != word(sparkHint)
       }
       isOthers(state.left, _.leftHint) || isOthers(state.right, _.rightHint)
     }

@@ -27,11 +27,11 @@ object JoinFates extends JoinFateReader {
       }.toMap
       val isLast = stands(decisions)
       applied.map { d =>
-        val found = joins.get(d.event.joinId.get)
-        val fate = found.fold(Fate.Gone) { case (strategy, state) =>
+        val join = joins.get(d.event.joinId.get)
+        val fate = join.fold(Fate.Gone) { case (strategy, state) =>
           if (isLast(d)) fateOf(d, strategy, state) else Fate.Superseded
         }
-        AqePilotFate(d.event.decisionId, fate.code, found.map(_._1))
+        AqePilotFate(d.event.decisionId, fate.code, join.map(_._1))
       }
     }
   }
@@ -39,12 +39,12 @@ object JoinFates extends JoinFateReader {
   private def fateOf(d: Decided, strategy: String, state: JoinState) = {
     def satisfied(by: String) =
       d.chosen.exists {
-        case word: String => JoinStrategy.satisfies(by, word, d.event.side.contains("left"))
-        case _            => false
+        case SideHint(word) => JoinStrategy.satisfies(by, word, d.event.side.contains("left"))
+        case _              => false
       }
     if (satisfied(strategy)) {
       if (d.event.sparkStrategy.contains(strategy)) Fate.NoChange else Fate.Adopted
-    } else if (state.planned.exists(satisfied)) Fate.RefusedByCost
+    } else if (JoinMemory.of(state).planned.exists(satisfied)) Fate.RefusedByCost
     else Fate.NoChange
   }
 }

@@ -15,7 +15,9 @@ object PlannedJoins extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan =
     PointRule(DynamicJoinSelectionPoint, plan) { _ =>
       plan.foreach { p =>
-        JoinStrategy.of(p).foreach(s => JoinState.of(p).foreach(_.planned = Some(s)))
+        JoinStrategy.of(p).foreach { strategy =>
+          JoinState.of(p).foreach(JoinMemory.of(_).planned = Some(strategy))
+        }
       }
       plan
     }

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 
 import org.apache.spark.sql.aqepilot.facts.{JoinSide, Tables}
-import org.apache.spark.sql.aqepilot.plans.joins.{JoinFacts, JoinState}
+import org.apache.spark.sql.aqepilot.plans.joins.JoinState
 import org.apache.spark.sql.aqepilot.plans.promises.{PlanIntegrity, ReadTwice, SparksTasks}
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
@@ -31,37 +31,28 @@ object SelectJoinDynamically extends Rule[LogicalPlan] {
       else throw new IllegalStateException("more than hints would have changed")
     }
 
-  private def decide(at: PointRule[Any], join: Join): Join = join match {
-    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>
+  private def decide(at: PointRule[SideHint], join: Join): Join = join match {
+    case ExtractEquiJoinKeys(_, _, _, _, _, _, _, _) =>
       val left = JoinSide.of(join.left)
       val right = JoinSide.of(join.right)
-      def tables = Tables.joined(left.plan, right.plan)
+      def tables = Some(Tables.joined(join.left, join.right))
       if (left.finished.isEmpty && right.finished.isEmpty) join
       else
         JoinState.of(join) match {
           case Some(state) if state.isReadTwice =>
-            if (at.isAsked) ReadTwice.record(at, Some(tables))
+            if (at.isAsked) ReadTwice.record(at, tables)
             join
           case Some(state) =>
-            new JoinDecision(at, join, state, left, right, tables).decide {
-              (spark, conversion, prunes) =>
-                new JoinFacts(
-                  state,
-                  join.joinType,
-                  leftKeys,
-                  rightKeys,
-                  condition,
-                  left,
-                  right,
-                  spark,
-                  conversion,
-                  prunes
-                )
-            }
+            replanning(at, new ReplannedJoin(state, join, left, right, at.session)).decided
           case None =>
-            if (at.isAsked) JoinState.recordUntracked(at, join.joinType, Some(tables))
+            if (at.isAsked) JoinState.recordUntracked(at, join.joinType, tables)
             join
         }
     case _ => join
   }
+
+  private[dynamic_join_selection] def replanning(
+      at: PointRule[SideHint],
+      join: ReplannedJoin
+  ): JoinReplanning = new JoinReplanning(at, join)
 }

@@ -20,16 +20,17 @@ import org.apache.spark.sql.internal.SQLConf
   * stands below another without a shuffle in between, all these numbers are multiplied, and the driver, which keeps
   * each task in memory, is the first to suffer.
   */
-object CartesianTasks {
+private object CartesianTasks {
 
   /** Why a policy may not have this join run as a Cartesian product. */
   def refusal(session: Sessions.Classic, join: Join, state: JoinState): Option[String] = {
     val conf = session.sessionState.conf
     lazy val sides = Seq(join.left, join.right).map(partitions(_, conf, session))
     val most = Guardrails.of(conf, session.sparkContext).maxPartitions
-    if (state.selection.productsAbove.nonEmpty)
+    val above = SelectionMemory.of(state).productsAbove
+    if (above.nonEmpty)
       Some(
-        s"join ${state.selection.productsAbove.min}, above it, is a Cartesian product already: the partitions of all " +
+        s"join ${above.min}, above it, is a Cartesian product already: the partitions of all " +
           "sides would be multiplied"
       )
     else if (sides.map(BigInt(_)).product > most)
@@ -41,18 +42,20 @@ object CartesianTasks {
   }
 
   /** Tells the joins beneath, which are planned later, whether this one is a Cartesian product. */
-  def note(join: Join, state: JoinState, isProduct: Boolean): Unit =
-    if (isProduct != state.selection.isProduct) {
-      state.selection.isProduct = isProduct
+  def note(join: Join, state: JoinState, isProduct: Boolean): Unit = {
+    val memory = SelectionMemory.of(state)
+    if (isProduct != memory.isProduct) {
+      memory.isProduct = isProduct
       join.children.foreach(_.foreach {
         case below: Join =>
-          JoinState.of(below).foreach { of =>
-            val above = of.selection.productsAbove
-            of.selection.productsAbove = if (isProduct) above + state.id else above - state.id
+          JoinState.of(below).map(SelectionMemory.of).foreach { beneath =>
+            val above = beneath.productsAbove
+            beneath.productsAbove = if (isProduct) above + state.id else above - state.id
           }
         case _ =>
       })
     }
+  }
 
   /** About how many partitions a side has when it is run: as many as it can have, where that is known. */
   private def partitions(plan: LogicalPlan, conf: SQLConf, session: Sessions.Classic): Long = {
@@ -60,15 +63,15 @@ object CartesianTasks {
       conf.numShufflePartitions,
       conf.getConf(SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM).getOrElse(1)
     ).toLong
-    def of(plan: LogicalPlan): Long = plan match {
+    def most(plan: LogicalPlan): Long = plan match {
       case Stage(_, physical) => math.max(1, physical.outputPartitioning.numPartitions).toLong
-      case union: Union       => union.children.map(of).sum
+      case union: Union       => union.children.map(most).sum
       case _: Join | _: Aggregate | _: Distinct | _: Window | _: RepartitionOperation => shuffled
-      case _ if plan.children.size == 1 => of(plan.children.head)
+      case _ if plan.children.size == 1 => most(plan.children.head)
       case _                            =>
         val files = Estimates.of(plan).sizeInBytes / math.max(1L, conf.filesMaxPartitionBytes)
         (files + 1).max(session.sparkContext.defaultParallelism).min(Int.MaxValue).toLong
     }
-    of(plan)
+    most(plan)
   }
 }

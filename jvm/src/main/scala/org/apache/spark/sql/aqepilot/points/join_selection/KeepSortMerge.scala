@@ -75,5 +75,5 @@ object KeepSortMerge extends Rule[SparkPlan] {
   }.flatten.toSet
 
   private def isWanted(join: ShuffledHashJoinExec): Boolean =
-    JoinState.of(join).flatMap(_.selection.inForce).exists(_.strategy == ShuffleMerge)
+    JoinState.of(join).flatMap(_.selected).exists(_.strategy == ShuffleMerge)
 }

@@ -25,16 +25,17 @@ object SelectJoin extends SparkStrategy {
     case _ => Nil
   }
 
-  private def decide(at: PointRule[Any], join: Join): Seq[SparkPlan] = JoinState.of(join) match {
-    case Some(state) if state.isReadTwice =>
-      ReadTwice.record(at, Some(tables(join)))
-      Nil
-    case Some(state) =>
-      state.synchronized(new SelectionDecision(at, join, state, tables(join)).planned)
-    case None =>
-      JoinState.recordUntracked(at, join.joinType, Some(tables(join)))
-      Nil
-  }
+  private def decide(at: PointRule[SelectionDecision], join: Join): Seq[SparkPlan] =
+    JoinState.of(join) match {
+      case Some(state) if state.isReadTwice =>
+        ReadTwice.record(at, Some(tables(join)))
+        Nil
+      case Some(state) =>
+        state.synchronized(new JoinPlanning(at, join, state, tables(join)).planned)
+      case None =>
+        JoinState.recordUntracked(at, join.joinType, Some(tables(join)))
+        Nil
+    }
 
   private def tables(join: Join) = Tables.joined(join.left, join.right)
 }

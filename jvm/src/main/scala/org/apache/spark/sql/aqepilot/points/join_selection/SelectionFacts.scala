@@ -1,168 +1,125 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
-import java.util.Locale
+import org.apache.spark.sql.aqepilot.facts.{Beneath, Fact, Facts, PointFacts}
+import org.apache.spark.sql.aqepilot.plans.joins.JoinFacts
 
-import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.decision.JoinWords.{BuildLeft => LEFT, BuildRight => RIGHT, _}
-import org.apache.spark.sql.aqepilot.decision.Selection
-import org.apache.spark.sql.aqepilot.facts.{
-  CommonFacts,
-  Estimates,
-  LazyRow,
-  PlannedSide,
-  QueryFacts
-}
-import org.apache.spark.sql.aqepilot.plans.joins.{
-  FaultShapes,
-  JoinFacts,
-  JoinShape,
-  JoinState,
-  JoinStrategy
-}
-import org.apache.spark.sql.aqepilot.plans.promises.CanThrow
-import org.apache.spark.sql.aqepilot.spark.Sessions
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.RowOrdering
-import org.apache.spark.sql.catalyst.optimizer.{
-  BuildLeft,
-  BuildRight,
-  BuildSide,
-  JoinSelectionHelper
-}
-import org.apache.spark.sql.catalyst.planning.{
-  ExtractEquiJoinKeys,
-  ExtractSingleColumnNullAwareAntiJoin
-}
-import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, LogicalPlan}
-import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.internal.SQLConf
+/** The facts of `join_selection`. */
+private object SelectionFacts {
 
-/** The facts of `join_selection` on one join, in the order of its schema.
-  *
-  * @param planned
-  *   what Spark's own strategy makes of it
-  */
-final class SelectionFacts(
-    state: JoinState,
-    join: Join,
-    conf: SQLConf,
-    isReplan: Boolean,
-    planned: => Option[SparkPlan]
-) extends JoinSelectionHelper {
+  private val ofJoin = Fact.of[JoinToPlan]
 
-  private val (leftKeys, rightKeys, besideKeys) = join match {
-    case ExtractEquiJoinKeys(_, l, r, other, _, _, _, _) => (l, r, other)
-    case _                                               => (Nil, Nil, join.condition)
-  }
-
-  private lazy val isNullAware = join match {
-    case ExtractSingleColumnNullAwareAntiJoin(_, _) => true
-    case _                                          => false
-  }
-
-  private lazy val spark: Option[Selection] = planned.flatMap(JoinStrategy.selection)
-
-  /** 4.0's join of a scalar subquery: at most one row on the right side. */
-  private def isSingle = JoinFacts.name(join.joinType) == "LEFT SINGLE"
-
-  private lazy val hashable = leftKeys.nonEmpty && Sessions.hashable(leftKeys, rightKeys)
-
-  private def runTimeHint(now: Option[HintInfo], users: Option[HintInfo]) =
-    JoinState.word(now).filterNot(JoinState.word(users).contains)
-
-  private val left = new PlannedSide(
-    join.left,
-    leftKeys,
-    runTimeHint(join.hint.leftHint, state.userHint.leftHint)
-  )
-  private val right = new PlannedSide(
-    join.right,
-    rightKeys,
-    runTimeHint(join.hint.rightHint, state.userHint.rightHint)
+  private val join = new Facts[JoinToPlan](
+    JoinFacts.id,
+    JoinFacts.joinType,
+    JoinFacts.keyCount("number of equality keys; 0 for a join without"),
+    JoinFacts.keyTypes("SQL types of the equality keys"),
+    ofJoin(
+      "can_merge",
+      "whether a sort-merge join can run it: it has equality keys of types that can be sorted"
+    )(_.canMerge),
+    JoinFacts.hasCondition,
+    JoinFacts.conditionCanThrow,
+    ofJoin("condition", "the whole join condition, as SQL; null for none")(
+      _.logical.condition.map(_.sql)
+    ),
+    ofJoin(
+      "is_null_aware",
+      "whether it is a NOT IN on one column that Spark runs by its own hash join for these " +
+        "(spark.sql.optimizeNullAwareAntiJoin)"
+    )(_.isNullAware),
+    JoinFacts.leftHint("the user's hint on the left side"),
+    JoinFacts.rightHint("the user's hint on the right side"),
+    ofJoin("is_replan", "whether the query runs already")(_.isReplan),
+    JoinFacts.sparkFaults,
+    JoinFacts.isInPruningSide
   )
 
-  lazy val settings: InternalRow = CommonFacts.conf(conf)
+  private val ofSide = Fact.of[PlannedSide]
 
-  /** All that an answer depends on, beside the settings. */
-  def version: Product = (left.version, right.version, join.hint, join.joinType, isReplan)
-
-  private def admits(of: LogicalPlan, other: LogicalPlan, build: BuildSide) = {
-    val isLeft = build == BuildLeft
-    PlannedSide.Admits(
-      broadcast =
-        if (isNullAware) !isLeft
-        else if (leftKeys.isEmpty) !isLeft || !isSingle
-        else
-          hashable &&
-          (if (isLeft) canBuildBroadcastLeft(join.joinType)
-           else canBuildBroadcastRight(join.joinType)),
-      shuffleHash = hashable &&
-        (if (isLeft) canBuildShuffledHashJoinLeft(join.joinType)
-         else canBuildShuffledHashJoinRight(join.joinType)),
-      broadcastsBySize = Estimates.broadcasts(of, conf),
-      hashesBySize =
-        Estimates.of(of).sizeInBytes < conf.autoBroadcastJoinThreshold * conf.numShufflePartitions,
-      isMuchSmaller =
-        Estimates.of(of).sizeInBytes * conf.getConf(SQLConf.SHUFFLE_HASH_JOIN_FACTOR) <=
-          Estimates.of(other).sizeInBytes,
-      prunes = state.prunes.isAwaited(join, isLeft) &&
-        spark.contains(Selection(Broadcast, Some(if (isLeft) LEFT else RIGHT)))
-    )
-  }
-
-  private def joinRow = LazyRow(
-    () => state.id,
-    () => QueryFacts.string(JoinFacts.name(join.joinType)),
-    () => leftKeys.length,
-    () => QueryFacts.strings(leftKeys.map(_.dataType.sql.toLowerCase(Locale.ROOT))),
-    () =>
-      leftKeys.nonEmpty && !isSingle && RowOrdering.isOrderable(leftKeys),
-    () => besideKeys.isDefined,
-    () => besideKeys.exists(CanThrow(_)),
-    () => join.condition.map(c => QueryFacts.string(c.sql)).orNull,
-    () => isNullAware,
-    () => JoinState.word(state.userHint.leftHint).map(QueryFacts.string).orNull,
-    () => JoinState.word(state.userHint.rightHint).map(QueryFacts.string).orNull,
-    () => isReplan,
-    () =>
-      QueryFacts.strings(
-        FaultShapes.met(JoinShape(join.joinType, rightKeys, besideKeys, join.children))
-      ),
-    () => state.prunes.isInSide
+  private val side = new Facts[PlannedSide](
+    JoinFacts.tables,
+    ofSide(
+      "size_in_bytes",
+      "rows' size, uncompressed, bytes, as Spark has it: see estimate_from; columns that are not read are " +
+        "left out"
+    )(_.sizeInBytes),
+    ofSide("row_count", "rows; null when Spark does not know")(_.rowCount),
+    JoinFacts.rowBytes,
+    ofSide(
+      "estimate_from",
+      "where size_in_bytes comes from: STAGE = measured, by a finished stage; STATISTICS = row counts of " +
+        "the tables (ANALYZE TABLE, caches, local data); FILES = the files' sizes, compressed, whatever " +
+        "filters leave; GUESS = a size that is not known, or the product that Spark takes for a join's"
+    )(_.estimateFrom),
+    ofSide("filters", "conditions of the filters beneath, as SQL, in plan order")(s =>
+      Beneath.filters(s.plan)
+    ),
+    ofSide("join_count", "joins beneath, those in finished stages included")(s =>
+      Beneath.joins(s.plan)
+    ),
+    ofSide(
+      "distinct_count",
+      "distinct values of the join's key on this side (column statistics); null when not known, without " +
+        "equality keys, and with several"
+    )(_.distinctCount),
+    ofSide(
+      "is_distributed",
+      "whether it is known already that rows with equal keys are in one partition: a bucketed table, or a " +
+        "shuffle, aggregate or window on the keys"
+    )(_.isDistributed),
+    ofSide(
+      "is_sorted",
+      "whether a finished stage or a bucketed table has its partitions sorted by the keys already"
+    )(_.isSorted),
+    ofSide("max_bytes", "largest partition of the finished shuffle beneath, compressed bytes")(
+      _.shuffle.map(_.max)
+    ),
+    ofSide("shuffle_bytes", "all partitions of the finished shuffle beneath, compressed bytes")(
+      _.shuffle.map(_.total)
+    ),
+    ofSide(
+      "run_time_hint",
+      "what Spark's own run-time rule, or a dynamic_join_selection policy, says of this side; null before " +
+        "the query runs"
+    )(_.runTimeHint),
+    ofSide("can_broadcast", "whether the join's type and condition let this side be broadcast")(
+      _.canBroadcast
+    ),
+    JoinFacts.canShuffleHash,
+    ofSide(
+      "broadcasts_by_size",
+      "whether Spark broadcasts a side of this size (canBroadcastBySize): up to " +
+        "spark.sql.autoBroadcastJoinThreshold or, measured, " +
+        "spark.sql.adaptive.autoBroadcastJoinThreshold"
+    )(_.broadcastsBySize),
+    ofSide(
+      "hashes_by_size",
+      "whether Spark builds hash tables from a side of this size (canBuildLocalHashMapBySize)"
+    )(_.hashesBySize),
+    ofSide(
+      "is_much_smaller",
+      "whether it is smaller than the other side by spark.sql.shuffledHashJoinFactor (muchSmaller)"
+    )(_.isMuchSmaller),
+    JoinFacts.prunes
   )
 
-  private def sparkRow = LazyRow(
-    () => spark.map(s => QueryFacts.string(s.strategy)).orNull,
-    () => spark.flatMap(_.buildSide).map(QueryFacts.string).orNull,
-    () => spark.map(s => QueryFacts.string(reason(s))).orNull
+  private val spark = new Facts[JoinToPlan](
+    ofJoin("strategy", "its strategy, in the words of this decision")(_.spark.map(_.strategy)),
+    ofJoin("build_side", "LEFT or RIGHT; null where the strategy has none")(
+      _.spark.flatMap(_.buildSide)
+    ),
+    ofJoin(
+      "reason",
+      "why: HINT (the user's), SIZE (a side is small enough to broadcast), MUCH_SMALLER (a hash table " +
+        "rather than a sort), RUN_TIME (measured: Spark's own run-time rule), NULL_AWARE (NOT IN), " +
+        "SORTABLE (neither is small), CROSS (nothing to sort by), LAST_RESORT (nothing else is possible)"
+    )(_.sparkReason)
   )
 
-  /** Which of its reasons Spark had, in the order in which `JoinSelection` comes to them. */
-  private def reason(selection: Selection): String = {
-    val side = selection.buildSide.map(s => if (s == LEFT) join.left else join.right)
-    val words = Seq(join.hint.leftHint, join.hint.rightHint).flatMap(JoinState.word(_))
-    val user =
-      Seq(state.userHint.leftHint, state.userHint.rightHint).flatMap(JoinState.word(_))
-    if (user.contains(selection.strategy)) "HINT"
-    else if (words.exists(_.endsWith(selection.strategy))) "RUN_TIME"
-    else
-      selection.strategy match {
-        case Broadcast if isNullAware                                => "NULL_AWARE"
-        case Broadcast if side.exists(Estimates.broadcasts(_, conf)) => "SIZE"
-        case Broadcast                                               => "LAST_RESORT"
-        case ShuffleHash                                             => "MUCH_SMALLER"
-        case ShuffleMerge                                            => "SORTABLE"
-        case _                                                       => "CROSS"
-      }
-  }
-
-  def row(sc: SparkContext, executionId: Option[Long]): LazyRow = LazyRow(
-    () => QueryFacts.query(sc, executionId),
-    () => settings,
-    () => QueryFacts.cluster(sc),
-    () => joinRow,
-    () => left.row(admits(join.left, join.right, BuildLeft), conf),
-    () => right.row(admits(join.right, join.left, BuildRight), conf),
-    () => sparkRow
+  val all: PointFacts[JoinToPlan] = new PointFacts(
+    ofJoin.group("join", "the join", join)(j => j),
+    ofJoin.group("left", "the join's left side", side)(_.left),
+    ofJoin.group("right", "the join's right side", side)(_.right),
+    ofJoin.group("spark", "what Spark would do without us", spark)(j => j)
   )
 }

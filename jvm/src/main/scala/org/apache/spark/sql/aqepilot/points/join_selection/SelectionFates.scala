@@ -19,14 +19,12 @@ object SelectionFates extends JoinFateReader {
     }.toMap
     val isLast = stands(decisions)
     decisions.filter(d => d.event.applied && d.event.joinId.isDefined).map { d =>
-      val found = joins.get(d.event.joinId.get)
-      val strategy = found.flatMap(f => JoinStrategy.of(f._1))
-      val fate = found match {
+      val ofJoin = joins.get(d.event.joinId.get)
+      val strategy = ofJoin.flatMap { case (join, _) => JoinStrategy.of(join) }
+      val fate = ofJoin match {
         case Some((join, state)) =>
           val ran = JoinStrategy.selection(join)
-          if (
-            ran.exists(isAsSaid(d, _)) || ran.exists(state.selection.inForce.contains) && isLast(d)
-          )
+          if (ran.exists(isMet(d, _)) || ran.exists(state.selected.contains) && isLast(d))
             if (strategy == d.event.sparkStrategy) Fate.NoChange else Fate.Adopted
           else if (isLast(d)) Fate.RefusedByCost
           else Fate.Superseded
@@ -37,9 +35,8 @@ object SelectionFates extends JoinFateReader {
   }
 
   /** Whether a join runs as an answer says, be it that a later re-plan without one left it so. */
-  private def isAsSaid(d: Decided, ran: Selection): Boolean = d.chosen.exists {
-    case Selection(strategy, side) =>
-      (strategy.isEmpty || strategy == ran.strategy) && side.forall(ran.buildSide.contains(_))
-    case _ => false
+  private def isMet(d: Decided, ran: Selection): Boolean = d.chosen.exists {
+    case decision: SelectionDecision => decision.isMetBy(ran)
+    case _                           => false
   }
 }

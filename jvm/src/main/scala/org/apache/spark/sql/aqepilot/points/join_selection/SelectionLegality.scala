@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
-import JoinSelectionPoint._
+import org.apache.spark.sql.aqepilot.decision.JoinWords._
 import org.apache.spark.sql.aqepilot.decision.{
   FirstMatch,
   Guards,
@@ -14,7 +14,6 @@ import org.apache.spark.sql.aqepilot.decision.{
 import org.apache.spark.sql.aqepilot.facts.FactsRow
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.aqepilot.spark.HashTable
-import org.apache.spark.sql.catalyst.InternalRow
 
 /** Which answers at `join_selection` are legal, from the facts alone.
   *
@@ -23,47 +22,43 @@ import org.apache.spark.sql.catalyst.InternalRow
   */
 object SelectionLegality {
 
-  def verdict(answer: InternalRow, facts: FactsRow, guards: Guards): Verdict[Any] =
+  def verdict(
+      answer: SelectionDecision,
+      facts: FactsRow,
+      guards: Guards
+  ): Verdict[SelectionDecision] =
     decide(answer, facts, guards) match {
-      case Right(selection)       => Verdict(Some(selection.row), Reason.Applied)
+      case Right(selection)       => Verdict(Some(SelectionDecision.of(selection)), Reason.Applied)
       case Left((reason, detail)) => Verdict(None, reason, Some(detail))
     }
 
   private type Refused = (Reason, String)
 
   private def decide(
-      answer: InternalRow,
+      answer: SelectionDecision,
       facts: FactsRow,
       guards: Guards
   ): Either[Refused, Selection] = {
     val spark =
       facts.string("spark.strategy").map(Selection(_, facts.string("spark.build_side")))
     for {
-      said <- words(answer, facts)
+      _ <- unknown(answer).toLeft(())
       _ <- userHint(facts).toLeft(())
-      strategy <- said._1.orElse(spark.map(_.strategy)).toRight(
+      strategy <- answer.strategy.orElse(spark.map(_.strategy)).toRight(
         (Reason.NotAdmitted, "Spark has no strategy of its own here to take the build side for")
       )
-      selection <- admitted(strategy, said._2, facts)
+      selection <- admitted(strategy, answer.buildSide, facts)
       _ <- if (spark.contains(selection)) Right(()) else other(selection, facts, guards)
     } yield selection
   }
 
-  private def words(
-      answer: InternalRow,
-      facts: FactsRow
-  ): Either[Refused, (Option[String], Option[String])] = {
-    val strategy = Selection.string(answer, 0)
-    val side = Selection.string(answer, 1)
-    def unknown(word: String, allowed: Seq[String]) =
-      Left((Reason.UnknownWord, s"'${word.take(60)}' is not one of ${allowed.mkString(", ")}"))
-    (strategy, side) match {
-      case (Some(s), _) if !JoinSelectionPoint.words.exists(_.word == s) =>
-        unknown(s, JoinSelectionPoint.words.map(_.word))
-      case (_, Some(b)) if b != BuildLeft && b != BuildRight =>
-        unknown(b, Seq(BuildLeft, BuildRight))
-      case both => Right(both)
-    }
+  private def unknown(answer: SelectionDecision): Option[Refused] = {
+    def notOf(known: Seq[String])(word: Option[String]) =
+      word.filterNot(known.contains).map(w =>
+        (Reason.UnknownWord, s"'${w.take(60)}' is not one of ${known.mkString(", ")}")
+      )
+    notOf(JoinSelectionPoint.words.map(_.word))(answer.strategy)
+      .orElse(notOf(Seq(BuildLeft, BuildRight))(answer.buildSide))
   }
 
   private val fields = Map(BuildLeft -> "left", BuildRight -> "right")
@@ -74,71 +69,95 @@ object SelectionLegality {
     on("left").orElse(on("right")).map((Reason.UserHint, _))
   }
 
+  /** The selection that an answer comes to. */
   private def admitted(
       strategy: String,
       side: Option[String],
       facts: FactsRow
-  ): Either[Refused, Selection] = {
-    val joinType = facts.string("join.type").getOrElse("?")
-    def refused(why: String) = Left((Reason.NotAdmitted, s"$strategy: $why"))
-    def building(fact: String, what: String) = {
-      val can = Seq(BuildLeft, BuildRight).filter(s => facts.isTrue(s"${fields(s)}.$fact"))
-      side match {
-        case Some(s) if can.contains(s) => Right(Selection(strategy, side))
-        case Some(s)                    =>
-          refused(s"a $joinType join${described(facts)} cannot $what its ${fields(s)} side")
-        case None if can.isEmpty =>
-          refused(s"a $joinType join${described(facts)} cannot $what either side")
-        case None => Right(Selection(strategy, Some(preferred(can, facts))))
-      }
-    }
-    def sideless(isPossible: Boolean, why: => String) =
-      if (side.isDefined)
-        Left((Reason.Contradiction, s"$strategy builds from no side, the answer says ${side.get}"))
-      else if (isPossible) Right(Selection(strategy, None))
-      else refused(why)
+  ): Either[Refused, Selection] =
     strategy match {
-      case Broadcast    => building("can_broadcast", "broadcast")
-      case ShuffleHash  => building("can_shuffle_hash", "build a hash table from")
-      case ShuffleMerge =>
-        sideless(
-          facts.isTrue("join.can_merge"),
-          if (facts.long("join.key_count").exists(_ > 0)) "the join keys' types cannot be sorted"
-          else "the join has no equality keys"
+      case Broadcast   => building(strategy, side, facts)("can_broadcast", "broadcast")
+      case ShuffleHash =>
+        building(strategy, side, facts)("can_shuffle_hash", "build a hash table from")
+      case ShuffleMerge => sideless(strategy, side)(notMerged(facts))
+      case _            =>
+        throws(strategy, facts).toLeft(()).flatMap(_ =>
+          sideless(strategy, side)(notProduct(facts))
         )
-      case _ if throwsForMore(facts) =>
-        Left(
-          (
-            Reason.ConditionCanThrow,
-            s"$strategy evaluates the whole condition on all pairs of rows, those too whose keys differ"
-          )
-        )
-      case _ =>
-        sideless(
-          joinType == "INNER" || joinType == "CROSS",
-          s"a $joinType join cannot run as a Cartesian product"
-        )
+    }
+
+  private def building(strategy: String, side: Option[String], facts: FactsRow)(
+      fact: String,
+      what: String
+  ): Either[Refused, Selection] = {
+    val can = Seq(BuildLeft, BuildRight).filter(s => facts.isTrue(s"${fields(s)}.$fact"))
+    def cannot(which: String) = Left(
+      notAdmitted(
+        strategy,
+        s"a ${joinType(facts)} join${described(facts)} cannot $what $which side"
+      )
+    )
+    side match {
+      case Some(s) if can.contains(s) => Right(Selection(strategy, side))
+      case Some(s)                    => cannot(s"its ${fields(s)}")
+      case None if can.isEmpty        => cannot("either")
+      case None                       => Right(Selection(strategy, Some(preferred(can, facts))))
     }
   }
 
-  /** Without equality keys Spark itself evaluates the condition on all pairs. */
-  private def throwsForMore(facts: FactsRow): Boolean =
-    facts.long("join.key_count").exists(_ > 0) && facts.isTrue("join.condition_can_throw")
+  private def notAdmitted(strategy: String, why: String): Refused =
+    (Reason.NotAdmitted, s"$strategy: $why")
+
+  private def joinType(facts: FactsRow): String = facts.string("join.type").getOrElse("?")
+
+  /** @param why
+    *   the join cannot run so, if it cannot
+    */
+  private def sideless(strategy: String, side: Option[String])(
+      why: Option[String]
+  ): Either[Refused, Selection] =
+    side
+      .map(s => (Reason.Contradiction, s"$strategy builds from no side, the answer says $s"))
+      .orElse(why.map(notAdmitted(strategy, _)))
+      .toLeft(Selection(strategy, None))
+
+  private def notMerged(facts: FactsRow): Option[String] =
+    if (facts.isTrue("join.can_merge")) None
+    else if (hasKeys(facts)) Some("the join keys' types cannot be sorted")
+    else Some("the join has no equality keys")
+
+  private def notProduct(facts: FactsRow): Option[String] =
+    if (Seq("INNER", "CROSS").contains(joinType(facts))) None
+    else Some(s"a ${joinType(facts)} join cannot run as a Cartesian product")
+
+  /** Why a Cartesian product could throw where Spark's plan does not, if so: without equality keys Spark itself
+    * evaluates the condition on all pairs.
+    */
+  private def throws(strategy: String, facts: FactsRow): Option[Refused] =
+    if (!hasKeys(facts) || !facts.isTrue("join.condition_can_throw")) None
+    else
+      Some(
+        (
+          Reason.ConditionCanThrow,
+          s"$strategy evaluates the whole condition on all pairs of rows, those too whose keys differ"
+        )
+      )
+
+  private def hasKeys(facts: FactsRow): Boolean = facts.long("join.key_count").exists(_ > 0)
 
   private def described(facts: FactsRow): String =
     if (facts.isTrue("join.is_null_aware")) " that is a NOT IN"
-    else if (facts.long("join.key_count").exists(_ > 0)) ""
+    else if (hasKeys(facts)) ""
     else " without equality keys"
 
   /** Of two sides the one that Spark would build from. */
   private def preferred(can: Seq[String], facts: FactsRow): String = {
-    val joinType = facts.string("join.type").getOrElse("")
-    val hasKeys = facts.long("join.key_count").exists(_ > 0)
     val smaller =
       if (size("right", facts) <= size("left", facts)) BuildRight else BuildLeft
     if (can.size == 1) can.head
-    else if (hasKeys || Seq("INNER", "CROSS", "FULL OUTER").contains(joinType)) smaller
-    else if (joinType == "RIGHT OUTER") BuildLeft
+    else if (hasKeys(facts) || Seq("INNER", "CROSS", "FULL OUTER").contains(joinType(facts)))
+      smaller
+    else if (joinType(facts) == "RIGHT OUTER") BuildLeft
     else BuildRight
   }
 

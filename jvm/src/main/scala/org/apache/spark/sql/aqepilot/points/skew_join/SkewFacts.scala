@@ -5,9 +5,12 @@ import org.apache.spark.sql.aqepilot.plans.joins.{
   JoinFacts,
   JoinState,
   JoinStrategy,
+  KnownJoin,
   SkewLayout,
   StageShuffle
 }
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.JoinType
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 
@@ -28,7 +31,13 @@ final private case class JoinToSplit(
     shuffles: Int,
     isReadLocally: Boolean,
     built: SkewLayout
-) {
+) extends KnownJoin {
+
+  override def joinType: JoinType = join.joinType
+
+  override def leftKeys: Seq[Expression] = join.leftKeys
+
+  override def condition: Option[Expression] = join.condition
 
   private lazy val logical: Option[Join] = join.logicalLink.collect { case j: Join => j }
 
@@ -50,16 +59,14 @@ private object SkewFacts {
   private val ofJoin = Fact.of[JoinToSplit]
 
   private val join = new Facts[JoinToSplit](
-    ofJoin("id", "stable for the life of the query, unique in the driver")(_.state.id),
-    CommonFacts.joinType(ofJoin)(j => JoinFacts.name(j.join.joinType)),
+    JoinFacts.id,
+    JoinFacts.joinType,
     ofJoin(
       "strategy",
       "SortMergeJoin, or ShuffledHashJoin or BroadcastHashJoin with BuildLeft or BuildRight"
     )(j => JoinStrategy.of(j.join)),
-    ofJoin("key_count", "number of equality keys")(_.join.leftKeys.length),
-    ofJoin("has_condition", "whether there is a condition beside the equality keys")(
-      _.join.condition.isDefined
-    ),
+    JoinFacts.keyCount(),
+    JoinFacts.hasCondition,
     ofJoin(
       "shuffles",
       "shuffles that the joins of this stage read together; Spark's own rule splits where it is 2, and " +

@@ -2,8 +2,6 @@ package org.apache.spark.sql.aqepilot.facts
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.internal.config
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.plans.logical.{
   Aggregate,
@@ -19,9 +17,6 @@ import org.apache.spark.sql.execution.adaptive.{
   ShuffleQueryStageExec
 }
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
-import org.apache.spark.sql.execution.columnar.InMemoryRelation
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.execution.{ExpandExec, GenerateExec, SparkPlan, UnaryExecNode}
 
@@ -58,38 +53,6 @@ final case class JoinSide(
   /** Changes whenever a fact of this side does. */
   def version: (Int, Boolean, Boolean) =
     (stage.fold(-1)(_.id), finished.isDefined, isBroadcast)
-
-  def row(
-      isLeft: Boolean,
-      canBroadcast: => Boolean,
-      canShuffleHash: => Boolean,
-      prunes: => Boolean
-  ): InternalRow = {
-    val known = finished.isDefined
-    def ifKnown(value: => Any): Any = if (known) value else null
-    def ofShuffle(value: ShuffleFacts => Any): Any = shuffle.map(value).orNull
-    LazyRow(
-      () => isLeft,
-      () => QueryFacts.strings(Tables.of(plan)),
-      () => known,
-      () => if (stage.isDefined) isPlain else null,
-      () => isBroadcast,
-      () => ifKnown(JoinSide.toLong(sizeInBytes)),
-      () => ifKnown(rowCount.map(JoinSide.toLong).getOrElse(null)),
-      () => JoinSide.rowBytes(plan),
-      () => ofShuffle(_.bytes.length),
-      () => ifKnown(finished.get.shuffle.numMappers),
-      () => ofShuffle(_.array),
-      () => ofShuffle(_.bytes.length <= JoinSide.exactUpTo),
-      () => ofShuffle(_.total),
-      () => ofShuffle(_.max),
-      () => ofShuffle(_.median),
-      () => ofShuffle(_.nonEmptyRatio.getOrElse(null)),
-      () => canBroadcast,
-      () => canShuffleHash,
-      () => prunes
-    )
-  }
 }
 
 object JoinSide {
@@ -120,32 +83,4 @@ object JoinSide {
   def rowBytes(plan: LogicalPlan): Long = toLong(EstimationUtils.getSizePerRow(plan.output))
 
   def toLong(n: BigInt): Long = if (n.isValidLong) n.toLong else Long.MaxValue
-}
-
-/** Names of the tables, or of the files' folders, that a plan reads. */
-object Tables {
-
-  def of(plan: LogicalPlan): Seq[String] =
-    Beneath.leaves(plan).filter(_.isTable).map(_.word).distinct
-
-  /** The same for a person, with a word for what has no name, such as `Range`. */
-  def described(plan: LogicalPlan): String =
-    Beneath.leaves(plan).map(_.word).distinct.mkString("+")
-
-  /** The same of what is joined. */
-  def joined(plans: LogicalPlan*): String = plans.map(described).mkString(" ⋈ ")
-
-  private[aqepilot] def name(leaf: LogicalPlan): Option[String] = (leaf match {
-    case r: LogicalRelation =>
-      r.catalogTable
-        .map(_.identifier.unquotedString)
-        .orElse(r.relation match {
-          case fs: HadoopFsRelation => fs.location.rootPaths.headOption.map(_.getName)
-          case _                    => None
-        })
-    case h: HiveTableRelation         => Some(h.tableMeta.identifier.unquotedString)
-    case v2: DataSourceV2ScanRelation => Some(v2.relation.name)
-    case m: InMemoryRelation          => m.cacheBuilder.tableName
-    case _                            => None
-  }).map(_.stripPrefix("spark_catalog."))
 }
