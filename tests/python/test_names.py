@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,14 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ("python/aqepilot", "bench", "tools")
 # They say nothing of a thing, and stand in every second sentence.
 NO_NAMES = {"of", "its", "said", "told", "found", "given"}
+# Comments and texts.
+_NO_SCALA = re.compile(r'/\*.*?\*/|//[^\n]*|"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_WORD = "|".join(sorted(NO_NAMES))
+# A value, a parameter, and what a function or a case binds. A companion's `of` is a method.
+_SCALA = re.compile(
+    rf"\b(?:val|var) (?:{_WORD})\b|(?<![\w.])(?:{_WORD})(?:: |\s*=>)"
+    rf"|\bcase [^\n=]*(?<![\w.])(?:{_WORD})\b(?!\()[^\n=]*=>"
+)
 
 
 def names(text: str) -> Iterator[tuple[str, int]]:
@@ -53,3 +62,34 @@ def test_a_name_without_one_is_found(text: str) -> None:
 
 def test_a_noun_is_none_of_them() -> None:
     assert without_a_noun("def offer(findings): ...\ntold_lines = 1\nx = a.of") == []
+
+
+def without_a_noun_in_scala(text: str) -> list[str]:
+    return [match[0] for match in _SCALA.finditer(_NO_SCALA.sub("", text))]
+
+
+def test_every_value_in_scala_has_a_noun() -> None:
+    files = sorted((ROOT / "jvm/src/main").rglob("*.scala"))
+    assert len(files) > 100
+    wrong = {file.name: without_a_noun_in_scala(file.read_text("utf-8")) for file in files}
+    assert {file: names for file, names in wrong.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "val of = 1",
+        "def f(a: Int, its: Int) = 1",
+        "xs.map(told => 1)",
+        "case Some(found) => 1",
+        "case (said, _) if a => 1",
+        "  given: Int,",
+    ],
+)
+def test_a_value_in_scala_without_one_is_found(text: str) -> None:
+    assert without_a_noun_in_scala(text)
+
+
+def test_a_factory_in_scala_is_none_of_them() -> None:
+    text = '/* of: a */ def of(a: Int) = 1\nA.of(b)\ncase A(b) => C.of(b)\nval x = "found: 1"'
+    assert without_a_noun_in_scala(text) == []
