@@ -12,6 +12,10 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class LazyRowSuite extends AnyFunSuite {
 
+  /** A row of these values, each computed when it is read. */
+  private def lazyRow(values: (() => Any)*): LazyRow =
+    new LazyRow(values.map(value => (_: Any) => value()).toArray, null)
+
   private def partitions(n: Int): SQLConf = {
     val conf = new SQLConf
     conf.setConfString("spark.sql.shuffle.partitions", n.toString)
@@ -20,7 +24,7 @@ class LazyRowSuite extends AnyFunSuite {
 
   test("a value is computed when it is read, once") {
     var computed = 0
-    val row = LazyRow(
+    val row = lazyRow(
       () => 1L,
       () => {
         computed += 1
@@ -33,9 +37,9 @@ class LazyRowSuite extends AnyFunSuite {
 
   test("values are computed under the settings that the row was made under, nested ones too") {
     val row = SQLConf.withExistingConf(partitions(7)) {
-      LazyRow(
+      lazyRow(
         () => SQLConf.get.numShufflePartitions,
-        () => LazyRow(() => SQLConf.get.numShufflePartitions)
+        () => lazyRow(() => SQLConf.get.numShufflePartitions)
       )
     }
     SQLConf.withExistingConf(partitions(9)) {
@@ -47,10 +51,10 @@ class LazyRowSuite extends AnyFunSuite {
 
   test("a copy has every value and computes nothing more") {
     var computed = 0
-    val row = LazyRow(
+    val row = lazyRow(
       () => null,
       () =>
-        LazyRow { () =>
+        lazyRow { () =>
           computed += 1
           3L
         }
@@ -64,7 +68,7 @@ class LazyRowSuite extends AnyFunSuite {
     val facts = StructType.fromDDL("a BIGINT, b STRUCT<c: BIGINT>")
     def eval(text: String) = PolicyCompiler
       .compile(text, facts, LongType)
-      .fold(e => fail(e.message), _.eval(LazyRow(() => 1L, () => LazyRow(() => sys.error("lost")))))
+      .fold(e => fail(e.message), _.eval(lazyRow(() => 1L, () => lazyRow(() => sys.error("lost")))))
     assert(eval("a + 1") === Right(2L))
     assert(eval("a + 9223372036854775807L").isLeft)
     Seq("b.c", "a + b.c", "aggregate(array(1L, 2L), 0L, (x, y) -> x + y + b.c)").foreach { text =>
@@ -89,7 +93,7 @@ class LazyRowSuite extends AnyFunSuite {
               PoliciesInForce.of(set),
               DynamicJoinSelectionPoint,
               None
-            )(LazyRow(values: _*))
+            )(lazyRow(values: _*))
           }
           assert(thrown.getMessage === "lost", text)
       }

@@ -69,8 +69,3 @@ final class LazyRow private[facts] (reads: Array[Any => Any], from: Any)
     })
   }
 }
-
-object LazyRow {
-  def apply(values: (() => Any)*): LazyRow =
-    new LazyRow(values.map(value => (_: Any) => value()).toArray, null)
-}
