@@ -14,26 +14,22 @@ final class BoundedPolicy(policy: CompiledPolicy, breaker: Breaker) extends Comp
   override def references(path: String): Boolean = policy.references(path)
   override def rehearse(facts: InternalRow): Unit = policy.rehearse(facts)
 
-  override def eval(facts: InternalRow): Either[EvaluationFailure, Any] =
-    if (!breaker.admits())
-      Left(EvaluationFailure("It cost too much.", Reason.EvaluationBreakerOpen))
-    else {
-      var isTold = false
-      val begun = AskBudget.now()
-      try {
-        val answer = policy.eval(facts)
-        answer match {
-          // The policies that were asked before have spent the ask's time.
-          case Left(EvaluationFailure(_, Reason.EvaluationDeadline))
-              if !AskBudget.isSpentSince(begun) =>
-          case Left(EvaluationFailure(_, Reason.EvaluationDeadline | Reason.EvaluationTooLarge)) =>
-            isTold = true
-            breaker.failed()
-          case _ =>
-            isTold = true
-            breaker.succeeded()
-        }
-        answer
-      } finally if (!isTold) breaker.unasked()
+  override def eval(facts: InternalRow): Either[EvaluationFailure, Any] = {
+    val begun = AskBudget.now()
+    breaker.ask() {
+      val answer = policy.eval(facts)
+      (answer, went(answer, begun))
+    }.getOrElse(Left(EvaluationFailure("It cost too much.", Reason.EvaluationBreakerOpen)))
+  }
+
+  private def went(answer: Either[EvaluationFailure, Any], begun: Long): Breaker.Went =
+    answer match {
+      // The policies that were asked before have spent the ask's time.
+      case Left(EvaluationFailure(_, Reason.EvaluationDeadline))
+          if !AskBudget.isSpentSince(begun) =>
+        Breaker.Unasked
+      case Left(EvaluationFailure(_, Reason.EvaluationDeadline | Reason.EvaluationTooLarge)) =>
+        Breaker.Failed
+      case _ => Breaker.Succeeded
     }
 }

@@ -16,8 +16,30 @@ final class Breaker(failures: Int, openNanos: Long, now: () => Long = () => Syst
   private var isOpen = false
   private var isTrying = false
 
-  /** Whether to ask now; who is told to has to say how it went. */
-  def admits(): Boolean = synchronized {
+  /** Asks, if that may be done now; None where it may not. One that throws counts as never asked.
+    *
+    * @param opened
+    *   done where a failure opens it
+    * @param body
+    *   gives the answer, and how the ask went
+    */
+  def ask[T](opened: => Unit = ())(body: => (T, Breaker.Went)): Option[T] =
+    if (!admits()) None
+    else {
+      var went: Breaker.Went = Breaker.Unasked
+      try {
+        val (answer, how) = body
+        went = how
+        Some(answer)
+      } finally went match {
+          case Breaker.Succeeded => succeeded()
+          case Breaker.Failed    => if (failed()) opened
+          case Breaker.Unasked   => unasked()
+        }
+    }
+
+  /** Whether to ask now: then one of the three that follow has to be called. */
+  private[policy] def admits(): Boolean = synchronized {
     if (!isOpen) true
     else if (isTrying || remaining > 0) false
     else {
@@ -26,7 +48,7 @@ final class Breaker(failures: Int, openNanos: Long, now: () => Long = () => Syst
     }
   }
 
-  def succeeded(): Unit = synchronized {
+  private[policy] def succeeded(): Unit = synchronized {
     inARow = 0
     doublings = 0
     isOpen = false
@@ -34,7 +56,7 @@ final class Breaker(failures: Int, openNanos: Long, now: () => Long = () => Syst
   }
 
   /** @return whether this opened it */
-  def failed(): Boolean = synchronized {
+  private[policy] def failed(): Boolean = synchronized {
     inARow += 1
     if (isTrying || (!isOpen && inARow >= failures)) {
       if (isTrying) doublings = math.min(Breaker.MostDoublings, doublings + 1)
@@ -46,7 +68,7 @@ final class Breaker(failures: Int, openNanos: Long, now: () => Long = () => Syst
   }
 
   /** It was admitted, and never asked. */
-  def unasked(): Unit = synchronized { isTrying = false }
+  private[policy] def unasked(): Unit = synchronized { isTrying = false }
 
   /** Nanoseconds for which it stays open; None when it is closed or tries again. */
   def openFor: Option[Long] = synchronized {
@@ -57,5 +79,14 @@ final class Breaker(failures: Int, openNanos: Long, now: () => Long = () => Syst
 }
 
 object Breaker {
+
+  /** How an ask went. */
+  sealed trait Went
+  case object Succeeded extends Went
+  case object Failed extends Went
+
+  /** Something else was at fault, or nothing. */
+  case object Unasked extends Went
+
   val MostDoublings = 4
 }

@@ -14,10 +14,6 @@ import org.apache.spark.sql.catalyst.InternalRow
 
 /** What a worker needs to know.
   *
-  * @param brought
-  *   what a session brought for a function
-  * @param path
-  *   what a function imports from
   * @param isKnown
   *   whether a function may still be asked, by its id
   * @param elsewhere
@@ -27,9 +23,7 @@ final private[python] class WorkerSettings(
     val deadline: Long,
     val loadTimeout: Long,
     val memory: Long,
-    val interpreter: () => String,
-    val brought: PythonFunction => Option[SessionFunction],
-    val path: PythonFunction => Seq[String],
+    val python: OwnersPython,
     val isKnown: Int => Boolean,
     val elsewhere: Executor
 )
@@ -153,8 +147,8 @@ final private[python] class PythonWorker(val name: String, settings: WorkerSetti
     val forgotten = loaded.filterNot(settings.isKnown)
     val request = Request.load(
       function,
-      settings.brought(function),
-      settings.path(function),
+      settings.python.brought(function),
+      settings.python.path(function),
       forgotten.toSeq,
       settings.loadTimeout
     )
@@ -191,7 +185,7 @@ final private[python] class PythonWorker(val name: String, settings: WorkerSetti
     loaded = Set.empty
     if (isClosed) throw new StartFailed(Closed)
     if (System.nanoTime() < notBefore) throw new StartFailed(lastFailure.getOrElse("?"))
-    val interpreter = settings.interpreter()
+    val interpreter = settings.python.interpreter
     try {
       val p = WorkerProcess.start(name, interpreter, settings)
       process = Some(p)

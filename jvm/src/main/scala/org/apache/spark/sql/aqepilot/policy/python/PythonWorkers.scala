@@ -44,9 +44,7 @@ final class PythonWorkers private (
       deadline,
       loadTimeout,
       AqePilotConf.toBytes(AqePilotConf.inForce(AqePilotConf.PythonMemory)),
-      () => DriverPython.interpreter(sc, token.flatMap(SessionFunctions.ofDriver.python)),
-      brought,
-      f => (brought(f).fold(Seq.empty[String])(_.path) ++ DriverPython.path(sc)).distinct,
+      new OwnersPython(sc, owner),
       id => known.exists(_.id == id),
       background
     )
@@ -56,14 +54,6 @@ final class PythonWorkers private (
   }
   private val free = new LinkedBlockingQueue[PythonWorker]()
   workers.foreach(free.put)
-
-  private def token: Option[String] = owner match {
-    case PythonOwner.Session(token) => Some(token)
-    case _                          => None
-  }
-
-  private def brought(function: PythonFunction): Option[SessionFunction] =
-    token.flatMap(SessionFunctions.ofDriver.get(_, function.text.text))
 
   private def known: Seq[PythonFunction] = functions.synchronized {
     functions.values.toArray(Array.empty[PythonFunction]).toSeq.sortBy(_.id)
@@ -108,58 +98,60 @@ final class PythonWorkers private (
       facts: InternalRow,
       answer: DataType
   ): Either[EvaluationFailure, Any] =
-    if (!function.breaker.admits()) Left(failure(Reason.PythonBreakerOpen, opened(function)))
-    else {
+    function.breaker.ask(opened(function)) {
       lastUse = System.nanoTime()
       // The owner's workers may have been made anew since it was loaded.
       functions.putIfAbsent((function.text.text, function.point.name), function)
-      var isTold = false
-      try {
-        val decided = served(function)(_.ask(function, facts)) match {
-          case Outcome.Answer(json, took) =>
-            function.roundTrips.add(took)
-            try {
-              val value = PythonAnswer.of(json, answer)
-              function.breaker.succeeded()
-              Right(value)
-            } catch {
-              case e: PythonAnswer.WrongAnswer =>
-                Left(failed(function, failure(Reason.PythonWrongAnswer, e.getMessage)))
-            }
-          case Outcome.Failed(busy, _) if busy.reason == Reason.PythonBusy =>
-            function.breaker.unasked()
-            Left(busy)
-          case Outcome.Failed(failure, trace) => Left(failed(function, failure, trace))
-          case Outcome.Unsent                 =>
-            Left(failed(function, failure(Reason.PythonDied, "the worker process is gone")))
-        }
-        isTold = true
-        decided
-      } finally if (!isTold) function.breaker.unasked()
-    }
+      answered(function, answer, served(function)(_.ask(function, facts)))
+    }.getOrElse(Left(failure(Reason.PythonBreakerOpen, untilAsked(function))))
 
-  /** It failed: counted, and told once for each way of failing. What could not be loaded any more is loaded again when
-    * the breaker lets it be tried.
-    */
-  private def failed(
+  private def answered(
       function: PythonFunction,
-      failure: EvaluationFailure,
-      trace: String = ""
-  ): EvaluationFailure = {
-    function.failed(failure)
-    val what = s"${function.text.text} at ${function.point.name}"
-    FailOpen.warnOnce(
-      s"$what: ${failure.reason.code}: ${failure.message}" +
-        (if (trace.isEmpty) "" else "\n" + trace.stripSuffix("\n"))
-    )
-    if (function.breaker.failed()) {
-      function.refusal = None
-      logWarning(s"aqepilot: $what: ${opened(function)}")
+      answer: DataType,
+      outcome: Outcome
+  ): (Either[EvaluationFailure, Any], Breaker.Went) = {
+    def failed(failure: EvaluationFailure, trace: String = "") = {
+      noteFailure(function, failure, trace)
+      (Left(failure), Breaker.Failed)
     }
-    failure
+    outcome match {
+      case Outcome.Answer(json, took) =>
+        function.roundTrips.add(took)
+        try (Right(PythonAnswer.of(json, answer)), Breaker.Succeeded)
+        catch {
+          case e: PythonAnswer.WrongAnswer =>
+            failed(failure(Reason.PythonWrongAnswer, e.getMessage))
+        }
+      case Outcome.Failed(busy, _) if busy.reason == Reason.PythonBusy =>
+        (Left(busy), Breaker.Unasked)
+      case Outcome.Failed(failure, trace) => failed(failure, trace)
+      case Outcome.Unsent => failed(failure(Reason.PythonDied, "the worker process is gone"))
+    }
   }
 
-  private def opened(function: PythonFunction): String = {
+  /** A line in the log for each way of failing. */
+  private def noteFailure(
+      function: PythonFunction,
+      failure: EvaluationFailure,
+      trace: String
+  ): Unit = {
+    function.failed(failure)
+    FailOpen.warnOnce(
+      s"${named(function)}: ${failure.reason.code}: ${failure.message}" +
+        (if (trace.isEmpty) "" else "\n" + trace.stripSuffix("\n"))
+    )
+  }
+
+  /** It is left alone for a while. What could not be loaded any more is loaded again when it is tried next. */
+  private def opened(function: PythonFunction): Unit = {
+    function.refusal = None
+    logWarning(s"aqepilot: ${named(function)}: ${untilAsked(function)}")
+  }
+
+  private def named(function: PythonFunction): String =
+    s"${function.text.text} at ${function.point.name}"
+
+  private def untilAsked(function: PythonFunction): String = {
     val seconds = function.breaker.openFor.fold(0L)(n => math.max(1, n / 1000000000L))
     s"it is asked again in $seconds s; it failed with " + function.lastFailed().getOrElse("?")
   }
@@ -173,7 +165,7 @@ final class PythonWorkers private (
     workers.map(w => (w.name.stripPrefix("aqepilot-"), w.state, w.detail)) ++
       known.map { f =>
         val state = if (f.breaker.openFor.isDefined) "breaker open" else "ready"
-        (s"${f.text.text} at ${f.point.name}", state, f.detail(everyone))
+        (named(f), state, f.detail(everyone))
       }
 
   /** Ends all processes; who waits for an answer gets none. */
