@@ -59,7 +59,7 @@ class Decision(NamedTuple):
     facts_json: str | None
     policy: str | None
     revision: str | None
-    mode: str
+    mode: str | None
     answer: str | None
     spark_answer: str | None
     spark_strategy: str | None

@@ -1,7 +1,9 @@
 package org.apache.spark.sql.aqepilot.facts
 
+import java.time.Instant
+
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
+import org.apache.spark.sql.catalyst.util.{ArrayData, DateTimeUtils, GenericArrayData}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -89,6 +91,9 @@ object FactType {
   implicit val boolean: FactType[Boolean] = new FactType(BooleanType, b => b)
   implicit val string: FactType[String] =
     new FactType(StringType, s => UTF8String.fromString(s))
+
+  implicit val instant: FactType[Instant] =
+    new FactType(TimestampType, DateTimeUtils.instantToMicros(_))
 
   /** Above `Long.MaxValue` it is that. */
   implicit val bigInt: FactType[BigInt] =

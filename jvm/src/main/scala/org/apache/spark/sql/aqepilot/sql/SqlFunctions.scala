@@ -17,7 +17,7 @@ import org.apache.spark.sql.catalyst.expressions.{
   GenericInternalRow
 }
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
-import org.apache.spark.sql.catalyst.util.{DateTimeUtils, GenericArrayData}
+import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -102,34 +102,7 @@ object SqlFunctions {
     "aqepilot_decisions",
     "aqepilot_decisions() - the newest decisions of this session, and what became of them.",
     Nil,
-    StructType(
-      Seq(
-        StructField("time", TimestampType),
-        StructField("decision_id", LongType),
-        StructField("session_id", StringType),
-        StructField("execution_id", LongType),
-        StructField("fingerprint", StringType),
-        StructField("point", StringType),
-        StructField("join_id", LongType),
-        StructField("side", StringType),
-        StructField("tables", StringType),
-        StructField("facts_id", StringType),
-        StructField("facts", StringType),
-        StructField("policy", StringType),
-        StructField("revision", StringType),
-        StructField("mode", StringType),
-        StructField("answer", StringType),
-        StructField("spark_answer", StringType),
-        StructField("spark_strategy", StringType),
-        StructField("applied", BooleanType),
-        StructField("reason", StringType),
-        StructField("detail", StringType),
-        StructField("asked_us", DoubleType),
-        StructField("fate", StringType),
-        StructField("final_strategy", StringType),
-        StructField("subject", StringType)
-      )
-    ),
+    DecisionRow.columns.schema,
     _ => decisionRows
   )
 
@@ -169,34 +142,7 @@ object SqlFunctions {
     DecisionLog
       .get(session.sparkContext)
       .decisions(if (everyone) None else Some(session.sessionUUID))
-      .map { case (d, fate) =>
-        Seq[Any](
-          DateTimeUtils.millisToMicros(d.time),
-          d.decisionId,
-          d.sessionId,
-          d.executionId,
-          d.fingerprint,
-          d.point,
-          d.joinId,
-          d.side,
-          d.tables,
-          d.factsId,
-          d.facts,
-          d.policy,
-          d.revision,
-          d.mode.orNull,
-          d.answer,
-          d.sparkAnswer,
-          d.sparkStrategy,
-          d.applied,
-          d.reason,
-          d.detail,
-          d.askedMicros,
-          fate.map(_.fate),
-          fate.flatMap(_.finalStrategy),
-          d.subject
-        )
-      }
+      .map(DecisionRow.columns.row(_).toSeq(DecisionRow.columns.schema))
   }
 
   private def checked(point: String, text: String): Option[PolicyError] =
