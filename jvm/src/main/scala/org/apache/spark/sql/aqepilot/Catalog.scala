@@ -27,7 +27,7 @@ object Catalog {
     DecisionPoints.all.foreach(point(points.addObject(), _))
     val settings = root.putArray("settings")
     AqePilotConf.settings.foreach { s =>
-      setting(settings, s.key, s.valueType, s.default.orNull, s.where, s.meaning)
+      setting(settings, s.key, s.valueType.name, s.default.orNull, s.where, s.meaning)
     }
     AqePilotConf.policySettings.foreach { case (key, valueType, meaning) =>
       setting(settings, key, valueType, null, "any", meaning)

@@ -7,14 +7,7 @@ import scala.util.Try
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guardrails, Health}
-import org.apache.spark.sql.aqepilot.facts.{
-  CommonFacts,
-  FactsRow,
-  Fingerprint,
-  LazyRow,
-  Query,
-  QueryFacts
-}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow, Fingerprint, Query}
 import org.apache.spark.sql.aqepilot.policy.sql.AskBudget
 import org.apache.spark.sql.aqepilot.policy.{NamedPolicy, PolicySet}
 import org.apache.spark.sql.aqepilot.record.FactsText

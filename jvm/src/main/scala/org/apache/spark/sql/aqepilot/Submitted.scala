@@ -7,7 +7,7 @@ import org.apache.spark.sql.aqepilot.policy.{ConfiguredPolicies, PolicySet}
 import org.apache.spark.sql.aqepilot.reasons.Problem
 import org.apache.spark.sql.aqepilot.record.{DecisionLog, PolicyNews}
 import org.apache.spark.sql.aqepilot.run.Experiments
-import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf}
+import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf, SettingProblems}
 import org.apache.spark.sql.aqepilot.spark.{FailOpen, Sessions, WithoutSession}
 import org.apache.spark.{SparkContext, SparkException}
 
@@ -26,7 +26,7 @@ final private class Submitted(sc: SparkContext) {
   private val names =
     settings.get(AqePilotConf.Policies.key).toSeq.flatMap(AqePilotConf.splitNames) ++ arms
 
-  private def isStrict = AqePilotConf.isTrue(AqePilotConf.getSubmitted(AqePilotConf.Strict))
+  private def isStrict = AqePilotConf.Strict.inForce
 
   private def hasPython = settings.exists { case (key, text) =>
     key.startsWith(AqePilotConf.PolicyPrefix) && PythonText.is(text)
@@ -57,7 +57,7 @@ final private class Submitted(sc: SparkContext) {
   private def tell(set: PolicySet): Seq[Problem] = {
     val experiment = Experiments.of(sc).toSeq.flatMap(_.definition.problems)
     val problems =
-      Health.problems(set.points) ++ AqePilotConf.problems(
+      Health.problems(set.points) ++ SettingProblems.of(
         settings,
         DecisionPoints.names
       ) ++ set.problems ++ experiment

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.decision
 
 import org.apache.spark.internal.config
-import org.apache.spark.sql.aqepilot.facts.{Cluster, QueryFacts}
+import org.apache.spark.sql.aqepilot.facts.Cluster
 import org.apache.spark.sql.aqepilot.reasons.Problem
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Setting}
 import org.apache.spark.sql.aqepilot.spark.{Application, BySettings, Recent}
@@ -30,8 +30,8 @@ object Guardrails {
 
   private def read(conf: SQLConf, sc: SparkContext, slots: Option[Int]): Guards = {
     val growth = math.max(
-      AqePilotConf.inForce(AqePilotConf.Growth).toDouble,
-      AqePilotConf.get(conf, AqePilotConf.Growth).fold(0.0)(_.toDouble)
+      AqePilotConf.Growth.inForce,
+      AqePilotConf.Growth.in(conf).getOrElse(0.0)
     )
     Guards(
       tightest(conf, AqePilotConf.MaxBroadcastBytes, maxBroadcastBytes(sc, growth)),
@@ -46,41 +46,33 @@ object Guardrails {
   /** What the session asks for and does not get. */
   def problems(conf: SQLConf, sc: SparkContext): Seq[Problem] = {
     val guards = of(conf, sc)
-    def loosened(setting: Setting, inForce: Long) = AqePilotConf
-      .get(conf, setting)
-      .filter(AqePilotConf.toBytes(_) > inForce)
-      .map(v => problem(setting, v, inForce.toString))
-    val growth = AqePilotConf
-      .get(conf, AqePilotConf.Growth)
-      .filter(_.toDouble < guards.growth)
-      .map(v => problem(AqePilotConf.Growth, v, guards.growth.toString))
-    def more(setting: Setting, inForce: Int) = AqePilotConf
-      .get(conf, setting)
-      .filter(_.trim.toInt > inForce)
-      .map(v => problem(setting, v, inForce.toString))
+    def loosened[T](setting: Setting[T], inForce: T)(isLooser: (T, T) => Boolean) =
+      if (setting.in(conf).exists(isLooser(_, inForce)))
+        setting.textIn(conf).map(problem(setting, _, inForce.toString))
+      else None
     Seq(
-      loosened(AqePilotConf.MaxBroadcastBytes, guards.maxBroadcastBytes),
-      loosened(AqePilotConf.MaxHashBuildBytes, guards.maxHashBuildBytes),
-      growth,
-      more(AqePilotConf.MaxPartitions, guards.maxPartitions),
-      more(AqePilotConf.MaxCrossProducts, guards.maxCrossProducts)
+      loosened(AqePilotConf.MaxBroadcastBytes, guards.maxBroadcastBytes)(_ > _),
+      loosened(AqePilotConf.MaxHashBuildBytes, guards.maxHashBuildBytes)(_ > _),
+      loosened(AqePilotConf.Growth, guards.growth)(_ < _),
+      loosened(AqePilotConf.MaxPartitions, guards.maxPartitions)(_ > _),
+      loosened(AqePilotConf.MaxCrossProducts, guards.maxCrossProducts)(_ > _)
     ).flatten
   }
 
-  private def problem(setting: Setting, asked: String, inForce: String) = Problem(
+  private def problem(setting: Setting[_], asked: String, inForce: String) = Problem(
     Problem.GuardLoosened,
     s"${setting.key}=$asked in the session is looser than $inForce, which stays in force: a session may only " +
       "tighten a guard rail; submit a looser one with the application"
   )
 
-  private def smallest(conf: SQLConf, setting: Setting): Int = {
-    val cap = AqePilotConf.inForce(setting).toInt
-    AqePilotConf.get(conf, setting).fold(cap)(v => math.min(cap, v.trim.toInt))
+  private def smallest(conf: SQLConf, setting: Setting[Int]): Int = {
+    val cap = setting.inForce
+    setting.in(conf).fold(cap)(math.min(cap, _))
   }
 
-  private def tightest(conf: SQLConf, setting: Setting, derived: => Long): Long = {
-    val cap = AqePilotConf.getSubmitted(setting).map(AqePilotConf.toBytes).getOrElse(derived)
-    AqePilotConf.get(conf, setting).map(AqePilotConf.toBytes).fold(cap)(math.min(cap, _))
+  private def tightest(conf: SQLConf, setting: Setting[Long], derived: => Long): Long = {
+    val cap = setting.submitted.getOrElse(derived)
+    setting.in(conf).fold(cap)(math.min(cap, _))
   }
 
   private def maxBroadcastBytes(sc: SparkContext, growth: Double): Long = {
@@ -91,8 +83,7 @@ object Guardrails {
 
   /** Who submits a looser limit for a side has its hash table, too. */
   private def maxBroadcastTableBytes(sc: SparkContext, growth: Double): Long = {
-    val submitted =
-      AqePilotConf.getSubmitted(AqePilotConf.MaxBroadcastBytes).map(AqePilotConf.toBytes)
+    val submitted = AqePilotConf.MaxBroadcastBytes.submitted
     math.max(broadcastMemory(sc), submitted.fold(0L)(bytes => (bytes * growth).toLong))
   }
 

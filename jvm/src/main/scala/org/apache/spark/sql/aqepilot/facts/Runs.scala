@@ -48,7 +48,7 @@ object Runs {
   def limit(sc: SparkContext): Option[(Mode, String)] = limits.of(sc)
 
   private val limits = new Application.Value[Option[(Mode, String)]](sc => {
-    val mode = Mode.of(AqePilotConf.inForce(AqePilotConf.OnRetry))
+    val mode = AqePilotConf.OnRetry.inForce
     submitted(sc).attempt
       .filter(attempt => RunIdentity.isRetry(attempt) && mode != Mode.Enforce)
       .map { attempt =>

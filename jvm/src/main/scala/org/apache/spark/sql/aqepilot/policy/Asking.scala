@@ -116,7 +116,7 @@ object Asking {
 
   /** In nanoseconds. */
   private val deadline = new Application.Value(_ =>
-    AqePilotConf.toMillis(AqePilotConf.inForce(AqePilotConf.AskDeadline)) * 1000 * 1000
+    AqePilotConf.AskDeadline.inForce * 1000 * 1000
   )
 
   /** Who recovers from a fault sees the fault itself, and tells its kind. */

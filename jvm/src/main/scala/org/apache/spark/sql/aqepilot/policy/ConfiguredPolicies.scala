@@ -8,7 +8,7 @@ import org.apache.spark.sql.aqepilot.decision.DecisionPoints
 import org.apache.spark.sql.aqepilot.facts.Runs
 import org.apache.spark.sql.aqepilot.policy.python.Caller
 import org.apache.spark.sql.aqepilot.reasons.Problem
-import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf, Mode}
+import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf, Mode, Setting}
 import org.apache.spark.sql.aqepilot.spark.Recent
 import org.apache.spark.sql.internal.SQLConf
 
@@ -40,7 +40,7 @@ object ConfiguredPolicies {
       val values = keys.map(key => conf.getConfString(key, null)).map { text =>
         if (chars(text) > MaxTextChars) text.take(MaxTextChars + 1) else text
       }
-      lazy val token = AqePilotConf.get(conf, AqePilotConf.PythonToken)
+      lazy val token = AqePilotConf.PythonToken.in(conf)
       val limit = SparkContext.getActive.flatMap(Runs.limit)
       val app = SparkContext.getActive.fold("")(_.applicationId)
       val texts = listed +: app +: limit.toString +: PolicyTexts.version(values, token) +: values
@@ -131,17 +131,17 @@ object ConfiguredPolicies {
   }
 
   private def submittedPart(name: String, part: String): Option[String] =
-    AqePilotConf.submitted(s"${AqePilotConf.PolicyPrefix}$name.$part")
+    Setting.submitted(s"${AqePilotConf.PolicyPrefix}$name.$part")
 
   private def isListed(name: String): Boolean =
-    AqePilotConf.submitted(AqePilotConf.Policies.key).exists(
+    Setting.submitted(AqePilotConf.Policies.key).exists(
       AqePilotConf.splitNames(_).contains(name)
-    ) || ExperimentConf.policiesOf(AqePilotConf.submitted(ExperimentConf.Arms.key)).contains(name)
+    ) || ExperimentConf.policiesOf(Setting.submitted(ExperimentConf.Arms.key)).contains(name)
 
   /** The most that a policy may do where sessions may not bring their own, and why. */
   private def ofSessions(policy: NamedPolicy): Option[(Mode, String)] = {
     val allowed = AqePilotConf.sessionPolicies
-    def submittedMode(key: String) = AqePilotConf.submitted(key).fold[Mode](Mode.Enforce)(Mode.of)
+    def submittedMode(key: String) = Setting.submitted(key).fold[Mode](Mode.Enforce)(Mode.of)
     if (allowed == "allow") None
     else {
       val most =

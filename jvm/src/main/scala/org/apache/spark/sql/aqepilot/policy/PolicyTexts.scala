@@ -31,8 +31,8 @@ object PolicyTexts {
     PolicyCompiler.compile(text, DecisionPoints.whenFacts, BooleanType).map(bounded(_))
 
   private def bounded(policy: CompiledPolicy): CompiledPolicy = {
-    val failures = AqePilotConf.inForce(AqePilotConf.BreakerFailures).toInt
-    val millis = AqePilotConf.toMillis(AqePilotConf.inForce(AqePilotConf.BreakerTime))
+    val failures = AqePilotConf.BreakerFailures.inForce
+    val millis = AqePilotConf.BreakerTime.inForce
     new BoundedPolicy(policy, new Breaker(failures, millis * 1000 * 1000))
   }
 

@@ -13,7 +13,6 @@ import org.apache.spark.sql.aqepilot.record.QueryRecorder.Barrier
 import org.apache.spark.sql.aqepilot.run.{Control, Experiments, Owners}
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, LoggedFacts}
 import org.apache.spark.sql.aqepilot.spark.{Application, FailOpen, Record, WithoutSession}
-import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 
 import io.aqepilot.log.{
@@ -70,7 +69,7 @@ final class DecisionLog private (sc: SparkContext) extends Record {
   source.observe("dropped.event_log")(droppedFrom("eventLog"))
   source.observe("dropped.queries")(recorder.forgotten)
   failOpen("metrics", ())(sc.env.metricsSystem.registerSource(source))
-  private val logged = LoggedFacts.of(AqePilotConf.inForce(AqePilotConf.LogFacts))
+  private val logged = AqePilotConf.LogFacts.inForce
   private val listening = failOpen("listener", false) {
     WithoutSession(sc.listenerBus.addToQueue(recorder, Queue))
     true

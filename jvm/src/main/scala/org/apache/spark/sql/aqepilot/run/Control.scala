@@ -135,16 +135,16 @@ object Control {
   def of(sc: SparkContext): Option[Control] = known.of(sc)
 
   private val known = new Application.Value[Option[Control]](sc =>
-    AqePilotConf.getSubmitted(AqePilotConf.Control).map(start(sc, _))
+    AqePilotConf.Control.submitted.map(start(sc, _))
   )
 
   private def start(sc: SparkContext, path: String): Control = {
-    val refresh = AqePilotConf.toMillis(AqePilotConf.inForce(AqePilotConf.ControlRefresh))
+    val refresh = AqePilotConf.ControlRefresh.inForce
     val control = new Control(
       path,
       () => textOf(path, sc),
       refresh,
-      Mode.of(AqePilotConf.inForce(AqePilotConf.ControlUnreachable)),
+      AqePilotConf.ControlUnreachable.inForce,
       sc.version,
       tell(sc, _)
     )

@@ -50,7 +50,7 @@ object Definition {
     val submitted = settings.filter(s => get(s.key).isDefined)
     if (submitted.isEmpty) None
     else {
-      def good(setting: Setting) =
+      def good(setting: Setting[_]) =
         get(setting.key).filter(setting.problem(_).isEmpty).orElse(setting.default)
       val arms = good(Arms).flatMap(Experiment.parseArms(_).toOption)
       val names = arms.toSeq.flatten.flatMap(_.policies).distinct

@@ -13,6 +13,7 @@ import org.apache.spark.sql.aqepilot.settings.{
   ExperimentConf,
   Found,
   RunIdentity,
+  Setting,
   StoppingRules
 }
 import org.apache.spark.sql.aqepilot.spark.{
@@ -327,10 +328,10 @@ object Experiments {
 
   private def read(running: Running, sc: SparkContext, conf: SQLConf) = OfSession(
     conf.getConfString(AqePilotConf.Policies.key, "") ==
-      AqePilotConf.submitted(AqePilotConf.Policies.key).getOrElse(""),
+      Setting.submitted(AqePilotConf.Policies.key).getOrElse(""),
     running.hasSubmitted(
       key => Option(conf.getConfString(key, null)),
-      AqePilotConf.submitted
+      Setting.submitted
     )
   )
 }

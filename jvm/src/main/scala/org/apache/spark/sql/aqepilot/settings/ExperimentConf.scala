@@ -52,7 +52,13 @@ object ExperimentConf {
       default: Option[String],
       meaning: String
   )(problem: String => Option[String]) =
-    Setting(Prefix + key, valueType, default, "submitted", meaning, problem)
+    Setting(
+      Prefix + key,
+      SettingType(valueType, problem, (text: String) => text),
+      default,
+      "submitted",
+      meaning
+    )
 
   private def word(words: Seq[String])(value: String) =
     if (words.contains(value)) None else Some(s"'$value' is not one of ${words.mkString(", ")}")
@@ -68,7 +74,7 @@ object ExperimentConf {
     if (time(value).isDefined) None
     else Some(s"'$value' is not a time such as 2026-12-01T06:00:00Z, nor a day such as 2026-12-01")
 
-  val Name: Setting = submitted(
+  val Name: Setting[String] = submitted(
     "name",
     "text",
     None,
@@ -78,7 +84,7 @@ object ExperimentConf {
     else Some(s"'$value' is no name: letters, digits, _, . and -, 100 at most")
   )
 
-  val Arms: Setting = submitted(
+  val Arms: Setting[String] = submitted(
     "arms",
     "<policies>:<percent>, ...",
     None,
@@ -86,14 +92,14 @@ object ExperimentConf {
       "joined by +, or spark for none. They take the place of spark.aqepilot.policies."
   )(value => Experiment.parseArms(value).left.toOption.map(_.mkString("; ")))
 
-  val Unit: Setting = submitted(
+  val Unit: Setting[String] = submitted(
     "unit",
     Experiment.UnitKinds.map(_._1).mkString(" | "),
     Some(Experiment.JobRun),
     "What gets an arm: a run of a job, each query of a run, or a session."
   )(word(Experiment.UnitKinds.map(_._1)))
 
-  val When: Setting = submitted(
+  val When: Setting[String] = submitted(
     "when",
     "boolean SQL expression over query.*",
     None,
@@ -101,14 +107,14 @@ object ExperimentConf {
       "for a run when the application starts, so that only query_run knows query.fingerprint and query.description."
   )(value => if (value.trim.nonEmpty) None else Some("it is empty"))
 
-  val Salt: Setting = submitted(
+  val Salt: Setting[String] = submitted(
     "salt",
     "text",
     Some(""),
     "Draws anew under the same name."
   )(_ => None)
 
-  val StartAt: Setting = submitted(
+  val StartAt: Setting[String] = submitted(
     "start",
     "time",
     None,
@@ -116,21 +122,21 @@ object ExperimentConf {
       "control."
   )(isTime)
 
-  val EndAt: Setting = submitted(
+  val EndAt: Setting[String] = submitted(
     "end",
     "time",
     None,
     "When it ends: who begins then or later runs as control. A unit that has begun keeps its arm."
   )(isTime)
 
-  val Metric: Setting = submitted(
+  val Metric: Setting[String] = submitted(
     "metric",
     Metrics.mkString(" | "),
     Some(Metrics.head),
     "What decides, noted with each unit before there is an outcome."
   )(word(Metrics))
 
-  val Guardrails: Setting = submitted(
+  val Guardrails: Setting[String] = submitted(
     "guardrails",
     s"${StoppingRules.FailedQueries}:<number>, ${StoppingRules.DriverTime}:<percent>; or ${StoppingRules.Never}",
     Some(s"${StoppingRules.FailedQueries}:1,${StoppingRules.DriverTime}:20"),
@@ -138,7 +144,7 @@ object ExperimentConf {
       "units in which the arms differed, or that asking takes more than so much of the time of queries, once these took a minute."
   )(StoppingRules.parse(_).left.toOption)
 
-  val settings: Seq[Setting] =
+  val settings: Seq[Setting[String]] =
     Seq(Name, Arms, Unit, When, Salt, StartAt, EndAt, Metric, Guardrails)
 
   /** Policies that the arms of a text name; none of a text that is wrong. */

@@ -136,7 +136,7 @@ object SqlFunctions {
 
   /** Whether each session is shown what concerns the others. */
   private[aqepilot] def everyone: Boolean =
-    AqePilotConf.isTrue(AqePilotConf.getSubmitted(AqePilotConf.AllSessions))
+    AqePilotConf.AllSessions.inForce
 
   private def decisionRows: Seq[Seq[Any]] = Sessions.active.toSeq.flatMap { session =>
     DecisionLog

@@ -10,7 +10,7 @@ import org.apache.spark.sql.aqepilot.policy.{NamedPolicy, PolicySet}
 import org.apache.spark.sql.aqepilot.reasons.{Problem, Reason}
 import org.apache.spark.sql.aqepilot.record.{DecisionLog, Shown}
 import org.apache.spark.sql.aqepilot.run.{Control, Experiments, PoliciesInForce, Running}
-import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf, Mode}
+import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf, Mode, SettingProblems}
 import org.apache.spark.sql.aqepilot.spark.{FailOpen, Sessions}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -92,7 +92,7 @@ private[aqepilot] object Status {
       part("python")(python(conf, set).map(texts(shown))) ++
       problems(shown)(Health.problems(set.points)) ++
       problems(shown)(session.flatMap(s => Control.of(s.sparkContext)).toSeq.flatMap(_.problems)) ++
-      problems(shown)(AqePilotConf.problems(conf.getAllConfs, DecisionPoints.names)) ++
+      problems(shown)(SettingProblems.of(conf.getAllConfs, DecisionPoints.names)) ++
       problems(shown)(
         session.flatMap(s => Experiments.of(s.sparkContext)).toSeq.flatMap(_.definition.problems)
       ) ++
@@ -126,7 +126,7 @@ private[aqepilot] object Status {
       row(
         "experiment",
         "name",
-        AqePilotConf.getSubmitted(ExperimentConf.Name).orNull,
+        ExperimentConf.Name.submitted.orNull,
         if (running.definition.experiment.isEmpty) "it does not run" else null
       ),
       row(
@@ -173,7 +173,7 @@ private[aqepilot] object Status {
     val named = set.policies.flatMap(_.compiled.toOption).collect { case p: PythonPolicy =>
       p.owner
     }
-    val own = named ++ AqePilotConf.get(conf, AqePilotConf.PythonToken).map(PythonOwner.Session(_))
+    val own = named ++ AqePilotConf.PythonToken.in(conf).map(PythonOwner.Session(_))
     PythonWorkers
       .active(owner =>
         SqlFunctions.everyone || owner == PythonOwner.Application || own.contains(owner)

@@ -10,7 +10,6 @@ import org.apache.spark.sql.aqepilot.policy.Asked
 import org.apache.spark.sql.aqepilot.reasons.Reason
 import org.apache.spark.sql.aqepilot.record.Subject
 import org.apache.spark.sql.aqepilot.rule.{Memory, PointRule}
-import org.apache.spark.sql.aqepilot.spark.SparkCosts
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
 

@@ -18,5 +18,5 @@ object Caller {
 
   /** A session that waits. */
   def session(conf: SQLConf): Caller =
-    Caller(isSubmitted = false, AqePilotConf.get(conf, AqePilotConf.PythonToken), waits = true)
+    Caller(isSubmitted = false, AqePilotConf.PythonToken.in(conf), waits = true)
 }

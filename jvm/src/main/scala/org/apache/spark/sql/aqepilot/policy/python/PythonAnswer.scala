@@ -3,7 +3,6 @@ package org.apache.spark.sql.aqepilot.policy.python
 import com.fasterxml.jackson.core.json.JsonReadFeature
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.aqepilot.decision.AnswerField
-import org.apache.spark.sql.aqepilot.facts.CommonFacts
 import org.apache.spark.sql.aqepilot.reasons.NearestNames
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.catalyst.util.GenericArrayData

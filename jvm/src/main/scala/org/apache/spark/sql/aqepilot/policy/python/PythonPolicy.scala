@@ -82,7 +82,7 @@ object PythonPolicy {
     }
 
   private def isSessionAllowed: Boolean =
-    AqePilotConf.isTrue(AqePilotConf.getSubmitted(AqePilotConf.PythonAllowSession))
+    AqePilotConf.PythonAllowSession.inForce
 
   private def error(code: String, message: String) =
     PolicyError(code, message, Some(1), Some(1), Nil)

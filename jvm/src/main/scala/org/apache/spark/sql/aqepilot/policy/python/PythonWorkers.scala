@@ -33,7 +33,7 @@ final class PythonWorkers private (
   private val deadline = nanos(AqePilotConf.AskDeadline)
   private val loadTimeout = nanos(AqePilotConf.PythonLoadTimeout)
   private val breakerNanos = nanos(AqePilotConf.BreakerTime)
-  private val breakerFailures = AqePilotConf.inForce(AqePilotConf.BreakerFailures).toInt
+  private val breakerFailures = AqePilotConf.BreakerFailures.inForce
 
   private val functions =
     Recent.map[(String, String), PythonFunction](SessionFunctions.MostFunctions)
@@ -43,12 +43,12 @@ final class PythonWorkers private (
     val settings = new WorkerSettings(
       deadline,
       loadTimeout,
-      AqePilotConf.toBytes(AqePilotConf.inForce(AqePilotConf.PythonMemory)),
+      AqePilotConf.PythonMemory.inForce,
       new OwnersPython(sc, owner),
       id => known.exists(_.id == id),
       background
     )
-    Seq.fill(AqePilotConf.inForce(AqePilotConf.PythonWorkers).toInt)(
+    Seq.fill(AqePilotConf.PythonWorkers.inForce)(
       new PythonWorker(s"aqepilot-python-${numbers.getAndIncrement()}", settings)
     )
   }
@@ -302,6 +302,6 @@ object PythonWorkers {
     }
   }
 
-  private def nanos(setting: Setting): Long =
-    TimeUnit.MILLISECONDS.toNanos(AqePilotConf.toMillis(AqePilotConf.inForce(setting)))
+  private def nanos(setting: Setting[Long]): Long =
+    TimeUnit.MILLISECONDS.toNanos(setting.inForce)
 }

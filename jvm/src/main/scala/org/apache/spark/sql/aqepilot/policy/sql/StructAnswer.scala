@@ -3,7 +3,6 @@ package org.apache.spark.sql.aqepilot.policy.sql
 import java.util.Locale
 
 import org.apache.spark.sql.aqepilot.decision.AnswerField
-import org.apache.spark.sql.aqepilot.facts.CommonFacts
 import org.apache.spark.sql.aqepilot.policy.PolicyError
 import org.apache.spark.sql.aqepilot.reasons.NearestNames
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction

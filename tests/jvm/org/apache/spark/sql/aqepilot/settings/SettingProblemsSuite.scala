@@ -2,10 +2,10 @@ package org.apache.spark.sql.aqepilot.settings
 
 import org.scalatest.funsuite.AnyFunSuite
 
-class AqePilotConfSuite extends AnyFunSuite {
+class SettingProblemsSuite extends AnyFunSuite {
 
   private def problems(settings: (String, String)*): Seq[String] =
-    AqePilotConf.problems(settings.toMap, Seq("skew_join", "dynamic_join_selection")).map(p =>
+    SettingProblems.of(settings.toMap, Seq("skew_join", "dynamic_join_selection")).map(p =>
       s"${p.code} ${p.message}"
     )
 
