@@ -117,7 +117,7 @@ final class PythonWorkers private (
     outcome match {
       case Outcome.Answer(json, took) =>
         function.roundTrips.add(took)
-        try (Right(PythonAnswer.of(json, answer)), Breaker.Succeeded)
+        try Right(PythonAnswer.of(json, answer)) -> Breaker.Succeeded
         catch {
           case e: PythonAnswer.WrongAnswer =>
             failed(failure(Reason.PythonWrongAnswer, e.getMessage))
