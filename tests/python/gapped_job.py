@@ -22,10 +22,19 @@ QUERIES = {
     "written": "SELECT * FROM parquet.written ORDER BY k",
 }
 STATUS = "SELECT kind, name, value, detail FROM aqepilot_status()"
-spark = SparkSession.builder.getOrCreate()
-for name, text in TABLES.items():
-    spark.sql(text).write.mode("overwrite").parquet(name)
-    spark.read.parquet(name).createOrReplaceTempView(name)
-rows = {name: [list(row) for row in spark.sql(text).collect()] for name, text in QUERIES.items()}
-status = [list(row) for row in spark.sql(STATUS).collect()] if "status" in sys.argv else []
-print("FOUND " + json.dumps({"rows": rows, "status": status}, default=str))
+
+
+def main() -> None:
+    spark = SparkSession.builder.getOrCreate()
+    for name, text in TABLES.items():
+        spark.sql(text).write.mode("overwrite").parquet(name)
+        spark.read.parquet(name).createOrReplaceTempView(name)
+    rows = {
+        name: [list(row) for row in spark.sql(text).collect()] for name, text in QUERIES.items()
+    }
+    status = [list(row) for row in spark.sql(STATUS).collect()] if "status" in sys.argv else []
+    print("FOUND " + json.dumps({"rows": rows, "status": status}, default=str))
+
+
+if __name__ == "__main__":
+    main()
