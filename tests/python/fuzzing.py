@@ -180,8 +180,8 @@ class Runner:
         self._jvm: Any = spark._jvm
         self._conf: Any = spark._jsparkSession.sessionState().conf()
         ours = "org.apache.spark.sql.aqepilot"
-        self._log: Any = scala_objects.get(spark, f"{ours}.log.DecisionLog").getActive().get()
-        self._policies: Any = scala_objects.get(spark, f"{ours}.control.PoliciesInForce")
+        self._log: Any = scala_objects.get(spark, f"{ours}.record.DecisionLog").getActive().get()
+        self._policies: Any = scala_objects.get(spark, f"{ours}.run.PoliciesInForce")
         folder = Path(tempfile.mkdtemp())
         (folder / "by_turns.py").write_text(fuzz_policies.BY_TURNS, encoding="utf-8")
         for point in fuzz_policies.POINTS:

@@ -30,7 +30,7 @@ trait RecordingSuite extends AnyFunSuite with BeforeAndAfterEach {
   protected def sc: SparkContext = spark.sparkContext
 
   override def afterEach(): Unit = {
-    DecisionLog.fates = ((_, _) => Nil)
+    DecisionLog.fates = Fates
     if (spark != null) spark.stop()
     SparkSession.clearActiveSession()
     SparkSession.clearDefaultSession()
