@@ -150,4 +150,5 @@ def assert_counted_as_the_log_is_read(spark: SparkSession, events: Path) -> None
     assert sum(e.removed is not None for e in app.executors) > 0
     assert sum(query["retried_stages"] for query in queries.values()) > 0
     decided = [query for query in queries.values() if query["decisions"]]
-    assert decided and all(query["executor_memory_mib_s"] > 0 for query in decided)
+    assert decided
+    assert all(query["executor_memory_mib_s"] > 0 for query in decided)

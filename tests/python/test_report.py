@@ -308,7 +308,7 @@ def test_points_are_put_together_by_policy() -> None:
     assert [row.policy for row in first.policies] == ["p", None]
     assert first.policies[0].decisions == 8
     assert first.policies[0].applied == 4
-    assert first.policies[0].fates == [3, 0, 0, 0, 1, 4]
+    assert first.policies[0].fates == [3, 0, 0, 0, 0, 1, 4]
     assert first.policies[0].reasons == [("GUARD_PARTITIONS", 2), ("PYTHON_RAISED", 2)]
     assert other.point == EVIL
 

@@ -17,16 +17,16 @@ PALETTE = {
         "ground": "#ffffff", "panel": "#f5f6f8", "text": "#1b1f24", "soft": "#57606a",
         "line": "#d5d9de", "link": "#0b5cad", "bad": "#b42318", "mark": "#2f6fb5",
         "c0": "#2f6fb5", "c1": "#b35900", "c2": "#2e7d4f", "c3": "#8a4fa8", "c4": "#a6334f",
-        "c5": "#6b7480",
+        "c5": "#6b7480", "c6": "#7a6a00",
     },
     "dark": {
         "ground": "#14171b", "panel": "#1d2127", "text": "#e8eaed", "soft": "#a3acb8",
         "line": "#363c45", "link": "#7db8f5", "bad": "#ff8a7a", "mark": "#5b9be0",
         "c0": "#5b9be0", "c1": "#e0924a", "c2": "#5cb585", "c3": "#bd8ad6", "c4": "#e3778f",
-        "c5": "#9aa4b2",
+        "c5": "#9aa4b2", "c6": "#c9b458",
     },
 }  # fmt: skip
-CATEGORIES = 6
+CATEGORIES = 7
 FATES = (
     "adopted",
     "no_change",
