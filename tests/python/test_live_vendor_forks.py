@@ -66,8 +66,8 @@ GAPS: dict[Gap, set[str] | None] = {
     # And this took all points away, and the status that would have said so.
     Gap("org.apache.spark.package", "SPARK_VERSION"): None,
 }
-# The doctor follows the record to the fates of each point, whose objects refer to its rule: it names
-# `cost_evaluation`, too, which has no rule and is live.
+# The doctor follows the record to the fates of each point, whose objects refer to its rule. So it
+# names `cost_evaluation`, too, which has no rule and is live.
 NAMED_WIDER = {Gap(f"{SQL}catalyst.rules.Rule", "apply", is_overridden=True)}
 CASES = tiers.share(GAPS, of=2)
 POLICIES = {
