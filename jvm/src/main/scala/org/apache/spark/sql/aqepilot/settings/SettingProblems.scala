@@ -18,9 +18,9 @@ object SettingProblems {
         ExperimentConf.policiesOf(ours.get(ExperimentConf.Arms.key))
     val invalid = settings.flatMap { s =>
       ours.get(s.key).flatMap(s.problem(_)).map { what =>
-        val code = if (s == Mode) Problem.ModeInvalid else Problem.SettingInvalid
+        val code = if (s == AqePilotConf.Mode) Problem.ModeInvalid else Problem.SettingInvalid
         val instead =
-          if (s == Mode) "it counts as off"
+          if (s == AqePilotConf.Mode) "it counts as off"
           else if (s == SessionPolicies) "it counts as deny"
           else if (ExperimentConf.settings.contains(s)) ExperimentConf.Instead
           else s.default.fold("it counts as not set")(d => s"$d holds")
