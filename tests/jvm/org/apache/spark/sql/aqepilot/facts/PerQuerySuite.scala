@@ -12,7 +12,7 @@ class PerQuerySuite extends AnyFunSuite {
       .getOrCreate()
     try {
       val sc = spark.sparkContext
-      DecisionLog.get(sc)
+      DecisionLog.of(sc)
       val remembered = new PerQuery(() => new Object)
       val query = spark.range(3).queryExecution
       SQLExecution.withNewExecutionId(query, None) {

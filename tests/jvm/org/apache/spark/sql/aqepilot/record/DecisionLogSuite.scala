@@ -133,7 +133,7 @@ class DecisionLogSuite extends RecordingSuite {
 
   test("a SparkContext has one log, the next one has its own") {
     val first = start()
-    assert((DecisionLog.get(sc) eq first) && DecisionLog.getActive.contains(first))
+    assert((DecisionLog.of(sc) eq first) && DecisionLog.getActive.contains(first))
     first.decide(decision(1, None))
     spark.stop()
     assert(DecisionLog.getActive.isEmpty)

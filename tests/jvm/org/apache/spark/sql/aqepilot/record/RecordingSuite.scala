@@ -24,7 +24,7 @@ trait RecordingSuite extends AnyFunSuite with BeforeAndAfterEach {
     sc.addSparkListener(new SparkListener {
       override def onOtherEvent(event: SparkListenerEvent): Unit = seen.add(event)
     })
-    DecisionLog.get(sc)
+    DecisionLog.of(sc)
   }
 
   protected def sc: SparkContext = spark.sparkContext
@@ -70,7 +70,7 @@ trait RecordingSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   protected def events[T <: SparkListenerEvent](kind: Class[T]): Seq[T] = {
-    DecisionLog.get(sc).decisions(None)
+    DecisionLog.of(sc).decisions(None)
     // What is waited for in one queue may be posted to another that was empty before.
     (1 to 2).foreach(_ => sc.listenerBus.waitUntilEmpty())
     seen.toArray.toSeq.filter(kind.isInstance).map(kind.cast)

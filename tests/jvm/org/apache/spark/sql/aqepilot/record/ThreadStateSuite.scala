@@ -102,7 +102,7 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
       .withExtensions(e => new AqePilotExtension()(new Watched(e)))
       .getOrCreate()
     val bus = session.sparkContext.listenerBus
-    DecisionLog.get(session.sparkContext)
+    DecisionLog.of(session.sparkContext)
     bus.findListenersByClass[QueryRecorder]().foreach { recorder =>
       bus.removeListener(recorder)
       bus.addToQueue(new WatchedListener(recorder), DecisionLog.Queue)

@@ -36,7 +36,7 @@ final private class Submitted(sc: SparkContext) {
     *   something is wrong, and `spark.aqepilot.strict=true`
     */
   def begin(): Unit = {
-    FailOpen("record", ())(DecisionLog.get(sc))
+    FailOpen("record", ())(DecisionLog.of(sc))
     if (names.isEmpty || isStrict || arms.nonEmpty || hasPython || !Health.isRightJar) {
       val set = FailOpen("submitted", PolicySet.empty)(compiled)
       val problems = FailOpen("submitted", Seq.empty[Problem])(tell(set))

@@ -202,8 +202,6 @@ object DecisionLog extends Record.Source {
   /** From now on what happens beneath the record is in it. */
   def begin(): Unit = Record.source = this
 
-  override def of(sc: SparkContext): Record = get(sc)
-
   override def addRun(sc: SparkContext, context: Map[String, String]): Unit = {
     val run = Runs.submitted(sc)
     context.put("job", run.job.value)
@@ -213,7 +211,7 @@ object DecisionLog extends Record.Source {
   /** The log of an application, made on first use: call it before the first query with a policy runs,
     * so that the query's figures are complete.
     */
-  def get(sc: SparkContext): DecisionLog = logs.of(sc)
+  override def of(sc: SparkContext): DecisionLog = logs.of(sc)
 
   /** The log of the running application, if it has been made. */
   def getActive: Option[DecisionLog] = logs.ofActive

@@ -59,7 +59,7 @@ object DecisionRecord {
       asked: Asked[D],
       outcome: (Reason, Option[String]) = (Reason.Applied, None)
   ): Unit = {
-    val log = DecisionLog.get(session.sparkContext)
+    val log = DecisionLog.of(session.sparkContext)
     val draft = blank(session, point, executionId)
     lazy val about = subject
     lazy val fingerprint = new FactsRow(point.facts, asked.facts).string("query.fingerprint")
@@ -128,7 +128,7 @@ object DecisionRecord {
     val executionId = QueryFacts.executionId(session.sparkContext)
     val known = undecidedOf.of(session.sparkContext)
     if (known.add((executionId, point.name, reason.code))) {
-      val log = DecisionLog.get(session.sparkContext)
+      val log = DecisionLog.of(session.sparkContext)
       val draft = blank(session, point, executionId)
         .copy(tables = tables, reason = reason.code, detail = Some(detail))
       log.decided(Seq(Decided(draft.copy(decisionId = log.nextDecisionId()))), FactsText.none)

@@ -25,7 +25,7 @@ object PolicyNews {
     set.policies.foreach { p =>
       val loaded = (p.name, p.point.name, p.revision, s"${p.mode.name} ${p.limit}")
       if (posted.add(loaded))
-        DecisionLog.get(session.sparkContext).policyLoaded(event(session, p))
+        DecisionLog.of(session.sparkContext).policyLoaded(event(session, p))
     }
   }
 

@@ -140,7 +140,7 @@ object SqlFunctions {
 
   private def decisionRows: Seq[Seq[Any]] = Sessions.active.toSeq.flatMap { session =>
     DecisionLog
-      .get(session.sparkContext)
+      .of(session.sparkContext)
       .decisions(if (everyone) None else Some(session.sessionUUID))
       .map(DecisionRow.columns.row(_).toSeq(DecisionRow.columns.schema))
   }

@@ -99,7 +99,7 @@ private[aqepilot] object Status {
       problems(shown)(set.problems) ++
       problems(shown)(session.toSeq.flatMap(s => Guardrails.problems(conf, s.sparkContext))) ++
       part("counter")(session.toSeq.flatMap(s =>
-        DecisionLog.get(s.sparkContext).counters.map { case (name, count) =>
+        DecisionLog.of(s.sparkContext).counters.map { case (name, count) =>
           row("counter", name, count.toString)
         }
       ))
