@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from aqepilot import catalog, gateway, session_policies
-from aqepilot.decision import COLUMNS, Decision
+from aqepilot import catalog, gateway, session_policies, texts
+from aqepilot.decision import COLUMNS, Decision, Decisions
+from aqepilot.display import Column, Listed, Table, folded
 from aqepilot.errors import AqePilotError, NotLiveError, PolicyError, Problem, first_line
 from aqepilot.policies import PREFIX, Policy, as_policies
 from aqepilot.session_policies import PolicyLike
@@ -58,6 +59,26 @@ class Status(NamedTuple):
     name: str
     value: str | None
     detail: str | None
+
+
+class Statuses(Listed[Status]):
+    """What the extension says of itself, which shows itself as a table."""
+
+    __slots__ = ()
+
+    def _table(self, most: int) -> Table:
+        names = ("Kind", "Name", "Value", "Detail")
+        problems = sum(row.kind == "problem" for row in self)
+        beside = f", {texts.plural(problems, 'problem')}" if problems else ""
+        # Problems are what a person looks for: they are never left out.
+        ordered = sorted(self, key=lambda row: row.kind != "problem")[:most]
+        more = len(self) - len(ordered)
+        return Table(
+            f"aqepilot in this session: {texts.plural(len(self), 'row')}{beside}",
+            [Column(name) for name in names],
+            [(row.kind, row.name, folded(row.value), folded(row.detail)) for row in ordered],
+            note=f"{more:,} more rows are in the list." if more else "",
+        )
 
 
 def configure(builder: Builder, *policies: PolicyLike, jar: str | Path | None = None) -> Builder:
@@ -163,17 +184,17 @@ def use(spark: SparkSession, *policies: PolicyLike, name: str = "session", **poi
         gateway.session(spark).rest()
 
 
-def status(spark: SparkSession) -> list[Status]:
+def status(spark: SparkSession) -> Statuses:
     """Returns what the extension says of itself: versions, points, policies, problems, counters.
 
     Raises:
         NotLiveError: The extension is not live in this session; says why and what to do.
     """
     sql = "SELECT kind, name, value, detail FROM aqepilot_status()"
-    return [Status(*row) for row in _rows(spark, sql)]
+    return Statuses(Status(*row) for row in _rows(spark, sql))
 
 
-def decisions(spark: SparkSession) -> list[Decision]:
+def decisions(spark: SparkSession) -> Decisions:
     """Returns this session's recorded decisions, oldest first; as many as the driver keeps.
 
     Raises:
@@ -181,7 +202,7 @@ def decisions(spark: SparkSession) -> list[Decision]:
     """
     columns = ", ".join(f"`{name}`" for name in COLUMNS)
     sql = f"SELECT {columns} FROM aqepilot_decisions() ORDER BY decision_id"
-    return [Decision(*row) for row in _rows(spark, sql)]
+    return Decisions(Decision(*row) for row in _rows(spark, sql))
 
 
 def check_texts(spark: SparkSession, policy: Policy) -> list[Problem]:

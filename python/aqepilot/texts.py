@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+# They move the cursor, or turn the direction of what follows.
+_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -70,3 +74,12 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     ['1 query', '2,000 logs']
     """
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def visible(text: str) -> str:
+    r"""Returns a text with its control characters as escapes, which a terminal does not obey.
+
+    >>> print(visible("a\tb\x1b[2J\u202ec"))
+    a	b\x1b[2J\u202ec
+    """
+    return _INVISIBLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

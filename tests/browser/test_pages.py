@@ -9,28 +9,22 @@ from __future__ import annotations
 import functools
 import http.server
 import re
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from looks import WIDTHS, faults, shown, too_wide
+from playwright.sync_api import Browser, Page
 
 import test_report
 from aqepilot.analysis.prices import Prices
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "dist/site"
-SHOTS = ROOT / "target/browser"
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 # What a reader prefers, and Material's name for it.
 SCHEMES = {"light": "default", "dark": "slate"}
-WIDTHS = {"desk": 1280, "telephone": 390}
-# WCAG 2.1, levels A and AA.
-WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 # What of a page is ours; the rest is the theme's.
 ARTICLE = "article"
 REPORTS = {"everything": test_report.data(), "nothing": test_report.empty()}
@@ -49,17 +43,6 @@ class Heard(NamedTuple):
 
     said: list[str]
     asked: list[str]
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    program = next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        pytest.exit(f"No browser: none of {', '.join(NAMES)} is on the PATH. Debian has chromium.")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(params=SCHEMES)
@@ -126,27 +109,6 @@ def opened(page: Page, address: str) -> Heard:
     )
     page.goto(address, wait_until="networkidle")
     return heard
-
-
-def too_wide(page: Page) -> int:
-    """Returns by how many pixels the page is wider than its window."""
-    return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
-
-
-def faults(page: Page, part: str | None = None) -> list[str]:
-    """Returns what axe finds against WCAG: the rule, the element, and what is wrong with it."""
-    found = Axe().run(page, context=part, options=WCAG)
-    return [
-        f"{rule['id']}: {', '.join(map(str, node['target']))}: {node['failureSummary']}"
-        for rule in found.response["violations"]
-        for node in rule["nodes"]
-    ]
-
-
-def shown(page: Page, name: str) -> None:
-    """Keeps a picture of the whole page."""
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
 
 
 @pytest.mark.parametrize("name", REPORTS)

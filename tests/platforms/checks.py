@@ -183,14 +183,19 @@ def pipelines(spark: Path) -> str | None:
     return None
 
 
+# jinja2 makes HTML of what a cell shows.
+JUPYTER = ("nbclient", "ipykernel", "jupyter-core", "jinja2")
+
+
 def jupyter(spark: Path) -> None:
     """A kernel runs a notebook: its function decides, and the last cell shows that."""
     folder = emptied("jupyter", "ran.ipynb")
-    venv = installed(folder, spark / "bin/python", wheel(), "nbclient", "ipykernel", "jupyter-core")
+    venv = installed(folder, spark / "bin/python", wheel(), *JUPYTER)
     env = of_this_machine(venv / "bin") | sparks_python(spark)
     notebook = shutil.copy(HERE / "jupyter" / "sales.ipynb", folder / "ran.ipynb")
     run(folder, "jupyter", "execute", "--inplace", notebook, env=env)
     outputs = [cell["outputs"] for cell in json.loads(notebook.read_text())["cells"]]
+    assert "SHUFFLE_HASH" in "".join(outputs[3][-1]["data"]["text/html"]), outputs
     printed = [
         "".join(result["data"]["text/plain"])
         for result in outputs[2] + outputs[3]

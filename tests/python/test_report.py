@@ -34,6 +34,7 @@ from aqepilot.analysis.report.values import (
 )
 from aqepilot.analysis.suggestions import Suggestion
 from aqepilot.cli import main as cli
+from aqepilot.display import templating
 from aqepilot.errors import AqePilotError
 
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=y>"
@@ -397,7 +398,7 @@ def test_what_cannot_be_written_is_told_before_spark_starts(
     assert "it is a folder" in ran("-o", str(tmp_path))
     missing = ran("-o", str(tmp_path / "r.html"), "--prices", str(tmp_path / "p.toml"))
     assert "cannot read the prices" in missing
-    page.environment.cache_clear()
+    templating.environment.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert "pip install 'aqepilot[report]'" in ran("-o", str(tmp_path / "r.html"))
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from aqepilot import display, texts
 from aqepilot.analysis import slots as simulation
 
 if TYPE_CHECKING:
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
 KEY = "coalesce(fingerprint, concat('described: ', left(description, 300)), 'not described')"
 _OUTSIDE = "outside queries"
 FIGURES = ("slot_ms", "waiting_ms", "starting_ms", "spilled_ms", "retried_ms")
+# What people call them.
+TITLES = {
+    "slot_ms": "In all",
+    "waiting_ms": "Waited",
+    "starting_ms": "Tiny starts",
+    "spilled_ms": "Spilled",
+    "retried_ms": "Retried",
+}
+_SHOWN = 20
 _LAID_OUT = ("own_span_ms", "span_ms", "span_waiting_ms")
 
 
@@ -43,6 +53,33 @@ class Costs(NamedTuple):
     stages: DataFrame
     queries: DataFrame
     fingerprints: DataFrame
+
+    def _repr_html_(self) -> str | None:
+        """The queries with most of it: a notebook that shows this reads the logs."""
+        rows = self.fingerprints.limit(_SHOWN).collect()
+        return display.html(
+            display.Table(
+                "Time of cores, and of it what did no work, by query",
+                [display.Column("Query"), display.Column("Runs", is_number=True)]
+                + [display.Column(name, is_number=True) for name in TITLES.values()],
+                [
+                    (
+                        display.folded(row["description"] or row["key"]),
+                        texts.number(row["queries"]),
+                        *(_cost(row[name], row["slot_ms"]) for name in TITLES),
+                    )
+                    for row in rows
+                ],
+                note=f"The {_SHOWN} queries with most of it; `fingerprints` has all."
+                if len(rows) == _SHOWN
+                else "",
+            )
+        )
+
+
+def _cost(ms: int | None, whole: int | None) -> display.Cell:
+    shown = texts.duration(ms)
+    return shown if not ms or not whole else display.Share(ms, whole, shown)
 
 
 def costs(log: Frames, slots: int | None = None) -> Costs:
@@ -78,15 +115,15 @@ def costs(log: Frames, slots: int | None = None) -> Costs:
     sums = [functions.sum(name).alias(name) for name in figures]
     unknown = functions.expr("count_if(waiting_ms IS NULL)").alias("not_known")
     of_query = ("log", "app_id", "app_attempt_id", "execution_id", "key")
-    texts = [functions.max(name).alias(name) for name in ("fingerprint", "description")]
+    names = [functions.max(name).alias(name) for name in ("fingerprint", "description")]
     queries = (
-        stages.where("execution_id IS NOT NULL").groupBy(*of_query).agg(*texts, *sums, unknown)
+        stages.where("execution_id IS NOT NULL").groupBy(*of_query).agg(*names, *sums, unknown)
     )
     count = functions.countDistinct("log", "execution_id").alias("queries")
     beside = " + ".join(f"coalesce({name}, 0)" for name in FIGURES[1:])
     fingerprints = (
         stages.groupBy("key")
-        .agg(*texts, count, *sums, unknown)
+        .agg(*names, count, *sums, unknown)
         .orderBy(functions.expr(beside).desc(), functions.desc("slot_ms"), "key")
     )
     return Costs(stages, queries, fingerprints)

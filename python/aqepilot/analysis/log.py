@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aqepilot.analysis.prices import Prices
     from aqepilot.analysis.replay import Replay
     from aqepilot.analysis.report import Report
-    from aqepilot.analysis.suggestions import Suggestion
+    from aqepilot.analysis.suggestions import Suggestions
     from aqepilot.session_policies import PolicyLike
 
 
@@ -110,7 +110,7 @@ class Log(Frames):
 
         return costs(self, slots)
 
-    def suggest(self, top: int = 10) -> list[Suggestion]:
+    def suggest(self, top: int = 10) -> Suggestions:
         """Names what the queries would gain most from: a policy to try, or a change of the job.
 
         In a session in which the extension is live, policies are replayed over the log's facts.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from aqepilot import texts
 from aqepilot.analysis import findings
 from aqepilot.analysis.findings.finding import Finding, SuggestedPolicy
+from aqepilot.display import Cell, Column, Folded, Listed, Share, Table, folded, html
 from aqepilot.errors import NotLiveError
 from aqepilot.policies import Policy
 
@@ -49,14 +50,59 @@ class Suggestion(NamedTuple):
     changed: int | None
     change: str | None = None
 
+    def _repr_html_(self) -> str | None:
+        return html(Suggestions([self])._table(1))
 
-def suggest(log: Frames, top: int = 10) -> list[Suggestion]:
+
+class Suggestions(Listed[Suggestion]):
+    """Suggestions, those with most at stake first, which show themselves as a table."""
+
+    __slots__ = ()
+
+    def _table(self, most: int) -> Table:
+        whole = max((one.stake_ms for one in self), default=0)
+        return Table(
+            texts.plural(len(self), "suggestion")
+            if self
+            else "Nothing in these logs would gain from a policy or a change that is known here.",
+            _COLUMNS,
+            [_row(one, whole) for one in self[:most]],
+            note="What is at stake is the most that could be had, and no promise." if self else "",
+        )
+
+
+_COLUMNS = (
+    Column("Finding"),
+    Column("Query"),
+    Column("At stake", is_number=True),
+    Column("Runs", is_number=True, in_terminal=False),
+    Column("Evidence"),
+    Column("What to do"),
+    Column("Policy", in_terminal=False),
+)
+
+
+def _row(one: Suggestion, whole: int) -> tuple[Cell | None, ...]:
+    _, _, what_to_do = sentences(one)
+    names = (one.fingerprint and one.fingerprint[:12], one.description)
+    return (
+        findings.KINDS.get(one.kind, one.kind),
+        folded(" ".join(name for name in names if name)),
+        Share(one.stake_ms, whole, texts.duration(one.stake_ms)),
+        texts.number(one.queries),
+        one.evidence,
+        what_to_do,
+        Folded(f"policy at {one.point}", one.policy) if one.policy else None,
+    )
+
+
+def suggest(log: Frames, top: int = 10) -> Suggestions:
     """Names what the queries of a log would gain most from. See `Log.suggest`."""
     (whole,) = log.queries.selectExpr("coalesce(sum(slot_ms), 0)").first() or (0,)
     worth = [one for one in findings.find(log) if one.runs.stake_ms > _LEAST_SHARE * whole]
     kinds = list(findings.KINDS)
     worth.sort(key=lambda one: (-one.runs.stake_ms, kinds.index(one.kind), one.runs.key))
-    return list(islice(_suggestions(log, worth), top))
+    return Suggestions(islice(_suggestions(log, worth), top))
 
 
 def _suggestions(log: Frames, worth: Iterable[Finding]) -> Iterator[Suggestion]:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from aqepilot import texts
+from aqepilot.analysis.costs import TITLES
 from aqepilot.cli.options import (
     EXIT_CODES,
     as_json,
@@ -22,14 +23,6 @@ from aqepilot.cli.options import (
     table,
     top,
 )
-
-_FIGURES = {
-    "slot_ms": "In all",
-    "waiting_ms": "Waited",
-    "starting_ms": "Tiny starts",
-    "spilled_ms": "Spilled",
-    "retried_ms": "Retried",
-}
 
 
 @click.command(
@@ -71,12 +64,12 @@ def costs(
     rows = [row.asDict() for row in dearest]
     if prices:
         for row in rows:
-            row["cost"] = {n: round(prices.cost(row[n] or 0), 6) for n in _FIGURES}
+            row["cost"] = {n: round(prices.cost(row[n] or 0), 6) for n in TITLES}
             row["currency"] = prices.currency
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
-    head = ["Query", "Description", "Runs", *_FIGURES.values()]
+    head = ["Query", "Description", "Runs", *TITLES.values()]
     if slots is not None:
         head += ["Stages take", f"On {slots:,}", "and wait"]
     console().print(table(head, _rows(rows, slots, prices)))
@@ -112,7 +105,7 @@ def _rows(
             (row["fingerprint"] or ("not known" if row["queries"] else "none"))[:12],
             (row["description"] or row["key"])[:60],
             texts.number(row["queries"]),
-            *(time_and_money(row, name) for name in _FIGURES),
+            *(time_and_money(row, name) for name in TITLES),
             *laid_out,
         )
 
@@ -175,7 +168,7 @@ def explain(
             console().print(table(_QUERIES, map(_listed, rows)))
             click.echo("--query ID tells of one.", err=True)
         return
-    click.echo(json.dumps({"text": str(explanation)}, indent=2) if as_json else str(explanation))
+    click.echo(json.dumps({"text": str(explanation)}, indent=2) if as_json else repr(explanation))
 
 
 @click.command(

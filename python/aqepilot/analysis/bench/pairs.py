@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 from aqepilot.analysis.intervals import Interval, mean_interval
+from aqepilot.display import html, text
+from aqepilot.display.in_place import InPlace
 from aqepilot.errors import AqePilotError, NotLiveError, Problem
 from aqepilot.session_policies import PolicyLike
+from aqepilot.texts import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,6 +97,48 @@ class Paired(NamedTuple):
         """Queries that are slower under the treatment."""
         return [result for result in self.queries if result.log_ratio.lower > 0]
 
+    def __repr__(self) -> str:
+        """The verdict, and a row for each query."""
+        from aqepilot.analysis.bench.summary import shown
+
+        lines, table = shown(self)
+        sentences = [visible(line) for line in (lines.heading, *lines.lines)]
+        return "\n".join([*sentences, text(table) or ""])
+
+    def _repr_html_(self) -> str | None:
+        from aqepilot.analysis.bench.summary import shown
+
+        return html(*shown(self))
+
+
+class Rounds(Iterator[Paired]):
+    """The rounds of a bench: a result after each, for as long as the caller asks for more.
+
+    Args:
+        results: What runs them.
+    """
+
+    def __init__(self, results: Iterator[Paired]) -> None:
+        self._results = results
+
+    def __next__(self) -> Paired:
+        """Runs a round."""
+        return next(self._results)
+
+    def watch(self) -> Paired:
+        """Runs all rounds, shows what is known after each in its place, and returns the last.
+
+        Raises:
+            ValueError: There is no round to run.
+        """
+        last: Paired | None = None
+        with InPlace() as place:
+            for last in self:
+                place.show(last)
+        if last is None:
+            raise ValueError("there was no round")
+        return last
+
 
 def bench(
     spark: SparkSession,
@@ -107,7 +152,7 @@ def bench(
     margin: float = 0.03,
     seed: int | None = None,
     runs: str | Path | None = None,
-) -> Iterator[Paired]:
+) -> Rounds:
     """Runs queries under two sets of policies in turn, and yields what is known after each round.
 
     In a round each query runs once in each arm, one right after the other, so that what else the
@@ -116,7 +161,8 @@ def bench(
     last round. Looking after each round is allowed for: see `intervals`.
 
     Each arm has a session of its own, a copy of this one with its settings and views. The result
-    of a SELECT is computed and thrown away (Spark's sink ``noop``).
+    of a SELECT is computed and thrown away (Spark's sink ``noop``). `bench(...).watch()` shows the
+    rounds as they end, in a notebook and in a terminal, and returns the last result.
 
     Args:
         spark: A classic session in which the extension is live.
@@ -136,12 +182,32 @@ def bench(
         NotLiveError: The extension is not live here, or the session is one of Spark Connect.
         AqePilotError: There is no query, or the file cannot be written.
     """
+    drawn = random.Random(seed)
+    return Rounds(
+        _rounds(
+            spark, queries, treatment, control, rounds, all_rounds, warm_up, margin, drawn, runs
+        )
+    )
+
+
+def _rounds(
+    spark: SparkSession,
+    queries: Mapping[str, Query],
+    treatment: Sequence[PolicyLike],
+    control: Sequence[PolicyLike],
+    rounds: int,
+    all_rounds: bool,
+    warm_up: int,
+    margin: float,
+    drawn: random.Random,
+    runs: str | Path | None,
+) -> Iterator[Paired]:
     if not queries:
         raise AqePilotError(Problem("QUERIES_MISSING", "there is no query to run."))
     arms = _arms(spark, treatment, control)
     lines = _opened(runs)
     try:
-        running = _Bench(arms, queries, margin, random.Random(seed), lines)
+        running = _Bench(arms, queries, margin, drawn, lines)
         for number in range(1 - warm_up, 1):
             running.round(number)
         for number in range(1, rounds + 1):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from aqepilot.analysis.bench.pairs import Paired, QueryResult
+from aqepilot import display
 from aqepilot.analysis.intervals import Interval, half_width, interval, observations_needed
+
+if TYPE_CHECKING:
+    from aqepilot.analysis.bench.pairs import Paired, QueryResult
 
 _MOST_ROUNDS = 1000
 
@@ -42,27 +45,58 @@ def streamed(each: Iterable[Paired], console: Console, *, quiet: bool = False) -
     return last
 
 
-def table(paired: Paired) -> Table:
-    """Returns a row for each query, and one for all."""
-    shown = Table(caption=f"after {paired.rounds} rounds", box=None, pad_edge=False)
-    shown.add_column("query")
-    for head in ("control", "treatment", "time, 95% at all times", "applied", "failed"):
-        shown.add_column(head, justify="right")
-    for result in paired.queries:
-        failed = result.control_errors + result.treatment_errors
-        shown.add_row(
+def shown(paired: Paired) -> tuple[display.Lines, display.Table]:
+    """Returns the verdict and a row for each query, as a notebook shows them."""
+    verdict, *more = sentences(paired)
+    names = ("Control", "Treatment", "Time, 95% at all times", "Applied", "Failed")
+    rows: list[tuple[display.Cell, ...]] = [
+        (
             result.query,
             _ms(result.control_ms),
             _ms(result.treatment_ms),
             interval(result.log_ratio),
             str(result.applied),
-            f"{result.control_errors} / {result.treatment_errors}" if failed else "",
+            _failed(result),
+        )
+        for result in paired.queries
+    ]
+    if len(rows) > 1:
+        rows.append(("all", "", "", interval(paired.log_ratio), "", ""))
+    return (
+        display.Lines(verdict, more),
+        display.Table(
+            f"After {paired.rounds} rounds",
+            [display.Column("Query"), *(display.Column(n, is_number=True) for n in names)],
+            rows,
+        ),
+    )
+
+
+def _failed(result: QueryResult) -> str:
+    failed = result.control_errors + result.treatment_errors
+    return f"{result.control_errors} / {result.treatment_errors}" if failed else ""
+
+
+def table(paired: Paired) -> Table:
+    """Returns a row for each query, and one for all."""
+    drawn = Table(caption=f"after {paired.rounds} rounds", box=None, pad_edge=False)
+    drawn.add_column("query")
+    for head in ("control", "treatment", "time, 95% at all times", "applied", "failed"):
+        drawn.add_column(head, justify="right")
+    for result in paired.queries:
+        drawn.add_row(
+            result.query,
+            _ms(result.control_ms),
+            _ms(result.treatment_ms),
+            interval(result.log_ratio),
+            str(result.applied),
+            _failed(result),
             style=_style(result),
         )
     if len(paired.queries) > 1:
-        shown.add_section()
-        shown.add_row("all", "", "", interval(paired.log_ratio), "", "")
-    return shown
+        drawn.add_section()
+        drawn.add_row("all", "", "", interval(paired.log_ratio), "", "")
+    return drawn
 
 
 def _ms(ms: float | None) -> str:

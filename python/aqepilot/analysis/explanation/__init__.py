@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqepilot import catalog, texts
 from aqepilot.decision import Decision
+from aqepilot.display import Lines, html
 from aqepilot.session import Status, decisions, status
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ class Explanation(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return str(self)
+        return texts.visible(self)
+
+    def _repr_html_(self) -> str | None:
+        heading, *lines = self.splitlines() or [""]
+        return html(Lines(heading, [line.strip() for line in lines]))
 
 
 def explain(spark: SparkSession) -> Explanation:

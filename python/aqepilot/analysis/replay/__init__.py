@@ -17,6 +17,7 @@ from aqepilot.analysis.replay.facts import (
     named,
     with_facts,
 )
+from aqepilot.display import html
 from aqepilot.errors import AqePilotError, PolicyError, Problem
 from aqepilot.eventlog.frames import Frames
 from aqepilot.function import is_python
@@ -31,6 +32,7 @@ _ASK = (
     *("tables", "facts_id"),
 )
 _EVENT = "struct<policy: string, revision: string, mode: string, answer: string, failed: boolean>"
+_SHOWN = 50
 _MAX_ANSWER = 2000  # DecisionRecord.scala
 UNKNOWN = {
     "FACTS_MISSING": "the log does not have the facts",
@@ -74,6 +76,11 @@ class Replay(NamedTuple):
             AqePilotError: No point has what it names, or it is no condition.
         """
         return failing(self.asked, condition)
+
+    def _repr_html_(self) -> str | None:
+        """The changes with most at stake: a notebook that shows this replays the logs."""
+        rows = self.changes.limit(_SHOWN + 1).collect()
+        return html(changes.table(rows[:_SHOWN], has_more=len(rows) > _SHOWN))
 
 
 def replay(log: Frames, *policies: PolicyLike, against: Sequence[PolicyLike] = ()) -> Replay:

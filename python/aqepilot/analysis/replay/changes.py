@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from aqepilot import texts
+from aqepilot.display import Column, Folded, Table, folded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,6 +68,42 @@ def grouped(asked: DataFrame, queries: DataFrame, named: Mapping[str, Sequence[s
         changes.withColumn("facts", facts)
         .drop(*(name for names in columns.values() for name in names))
         .orderBy(functions.desc("task_ms"), *_KEYS)
+    )
+
+
+def table(rows: Sequence[Any], has_more: bool) -> Table:
+    """Returns rows of `Replay.changes` as a table.
+
+    Args:
+        rows: The rows.
+        has_more: Whether there are others, with less at stake.
+    """
+    numbers = ("Asked", "Not known", "Queries", "Task time")
+    return Table(
+        "Answers that would be others, those with most task time first"
+        if rows
+        else "No answer would be another one.",
+        [Column(name) for name in ("Point", "Fingerprint", "Before", "After")]
+        + [Column(name, is_number=True) for name in numbers]
+        + [Column("Facts", in_terminal=False)],
+        [
+            (
+                row["point"],
+                (row["fingerprint"] or "not known")[:12],
+                folded(row["before"] or "null"),
+                folded(row["after"] or "null"),
+                *(texts.number(row[name]) for name in ("asked", "unknown", "queries")),
+                texts.duration(row["task_ms"]),
+                Folded(
+                    texts.plural(len(row["facts"]), "fact"),
+                    "\n".join(f"{path}: {value or 'null'}" for path, value in row["facts"].items()),
+                )
+                if row["facts"]
+                else None,
+            )
+            for row in rows
+        ],
+        note="There are more in `changes`." if has_more else "",
     )
 
 

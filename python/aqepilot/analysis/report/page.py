@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aqepilot import catalog, texts
+from aqepilot import catalog
 from aqepilot.__about__ import __version__
 from aqepilot.analysis.findings import KINDS
 from aqepilot.analysis.prices import Prices
@@ -15,7 +14,7 @@ from aqepilot.analysis.report import pictures
 from aqepilot.analysis.report.pictures import FATES, Part
 from aqepilot.analysis.report.values import AnswerCount, Data
 from aqepilot.analysis.suggestions import sentences
-from aqepilot.errors import AqePilotError, Problem
+from aqepilot.display import templating
 
 if TYPE_CHECKING:
     from jinja2 import Environment  # type: ignore[import-not-found,unused-ignore]
@@ -65,35 +64,14 @@ class ReasonRow(NamedTuple):
     detail: str | None
 
 
-@cache
 def environment() -> Environment:
-    """Returns jinja2 with the templates; all that it puts into a page is escaped.
+    """Returns jinja2 with the templates of a report; all that it puts into a page is escaped.
 
     Raises:
         AqePilotError: There is no jinja2.
     """
-    try:
-        import jinja2
-    except ImportError:
-        message = "a report needs jinja2 in this Python: pip install 'aqepilot[report]', or jinja2."
-        raise AqePilotError(Problem("JINJA2_MISSING", message)) from None
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("aqepilot.analysis.report", "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    made.filters |= {
-        "size": texts.size,
-        "duration": texts.duration,
-        "number": texts.number,
-        "share": texts.share,
-        "money": texts.money,
-        "partitions": pictures.partitions,
-        "run_bars": pictures.runs,
-    }
-    made.globals["plural"] = texts.plural
+    made = templating.environment("aqepilot.analysis.report")
+    made.filters |= {"partitions": pictures.partitions, "run_bars": pictures.runs}
     return made
 
 

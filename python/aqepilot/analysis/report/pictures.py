@@ -10,6 +10,10 @@ from typing import NamedTuple
 
 from aqepilot import texts
 from aqepilot.analysis.report.values import Joins, Run, Shuffle
+from aqepilot.decision import FATES
+from aqepilot.display.bars import Bars, Part, bars, shares, sizes
+
+__all__ = ["CATEGORIES", "FATES", "PALETTE", "Part", "joins", "partitions", "runs", "shares"]
 
 # Text on the grounds has a contrast of 4.5 or more, marks 3 or more, in both schemes: WCAG 2.2 AA.
 PALETTE = {
@@ -27,46 +31,7 @@ PALETTE = {
     },
 }  # fmt: skip
 CATEGORIES = 7
-FATES = (
-    "adopted",
-    "no_change",
-    "refused_by_cost",
-    "superseded",
-    "gone",
-    "not known",
-    "not applied",
-)
-_COLUMNS = 120
 _MOST_STRATEGIES = 5
-
-
-class Bars(NamedTuple):
-    """Bars beside each other, tallest allowed 100.
-
-    Attributes:
-        width: Of the whole picture.
-        path: All bars, as a path of SVG.
-        bad_path: Those that stand for a failure, to be drawn otherwise.
-        median: Height of the median; null where there is none.
-        columns: How many bars there are.
-        per_column: What one bar stands for, so many each.
-    """
-
-    width: int
-    path: str
-    bad_path: str
-    median: float | None
-    columns: int
-    per_column: int
-
-
-class Part(NamedTuple):
-    """A part of a stacked bar: where it begins, how long it is, its category and its meaning."""
-
-    start: float
-    length: float
-    category: int
-    title: str
 
 
 class Stack(NamedTuple):
@@ -99,12 +64,7 @@ def partitions(shuffle: Shuffle, width: int = 600) -> Bars:
         shuffle: With the sizes of its partitions.
         width: Of the picture.
     """
-    ordered = sorted(shuffle.bytes_by_partition_id, reverse=True)
-    per_column = -(-len(ordered) // _COLUMNS) or 1
-    tops = ordered[::per_column]
-    most = max(1, shuffle.max_bytes)
-    path = _bars([100 * size / most for size in tops], width)
-    return Bars(width, path, "", 100 * shuffle.median_bytes / most, len(tops), per_column)
+    return sizes(shuffle.bytes_by_partition_id, shuffle.max_bytes, shuffle.median_bytes, width)
 
 
 def runs(newest: Sequence[Run], width: int = 600) -> Bars:
@@ -112,38 +72,10 @@ def runs(newest: Sequence[Run], width: int = 600) -> Bars:
     most = max((run.wall_ms or 0 for run in newest), default=0) or 1
     heights = [100 * (run.wall_ms or 0) / most for run in newest]
     bad = [run.succeeded is False for run in newest]
-    good_path = _bars([0 if b else h for h, b in zip(heights, bad, strict=True)], width)
+    good_path = bars([0 if b else h for h, b in zip(heights, bad, strict=True)], width)
     # Also a query that failed at once is to be seen.
-    bad_path = _bars([max(h, 4) if b else 0 for h, b in zip(heights, bad, strict=True)], width)
+    bad_path = bars([max(h, 4) if b else 0 for h, b in zip(heights, bad, strict=True)], width)
     return Bars(width, good_path, bad_path, None, len(newest), 1)
-
-
-def _bars(heights: Sequence[float], width: int) -> str:
-    """Returns bars from a ground line at 100 as one path; no bar is wider than 24."""
-    step = min(24.0, width / max(1, len(heights)))
-    wide = max(step - 1, step * 0.8)
-    return "".join(
-        f"M{i * step:.1f} 100v{-max(height, 0.5):.1f}h{wide:.1f}V100z"
-        for i, height in enumerate(heights)
-        if height > 0
-    )
-
-
-def shares(counts: Sequence[tuple[str, int]]) -> list[Part]:
-    """A bar of 100, parted as counts are; categories by their place.
-
-    >>> [(part.start, part.length, part.title) for part in shares([("a", 1), ("b", 0), ("c", 3)])]
-    [(0.0, 25.0, 'a: 1'), (25.0, 75.0, 'c: 3')]
-    """
-    whole = sum(count for _, count in counts) or 1
-    parts: list[Part] = []
-    start = 0.0
-    for category, (name, count) in enumerate(counts):
-        if count:
-            length = 100 * count / whole
-            parts.append(Part(start, length, category, f"{name}: {count:,}"))
-            start += length
-    return parts
 
 
 def joins(counts: Joins, width: int = 900) -> Stacks:
