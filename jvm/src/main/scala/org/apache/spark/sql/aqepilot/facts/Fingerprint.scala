@@ -8,7 +8,6 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.aqepilot.spark.FailOpen
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /** Names a recurring query: SHA-256 over the analysed plan, with its views expanded and without its
@@ -38,7 +37,7 @@ object Fingerprint {
   * @param ctes
   *   text hash of each common table expression seen, by its id: a reference stands for the whole
   */
-final private class PlanText(ctes: mutable.Map[Long, String]) {
+final private class PlanText(ctes: mutable.Map[Long, String]) extends ExpressionText {
   private val names = mutable.HashMap.empty[ExprId, String]
   private var sources = 0
   private var made = 0
@@ -100,72 +99,17 @@ final private class PlanText(ctes: mutable.Map[Long, String]) {
     s"[$sources $text${if (named) "" else s" ${leaf.output.size}"}]"
   }
 
-  private def name(e: NamedExpression): String =
+  override protected def name(e: NamedExpression): String =
     names.getOrElseUpdate(e.exprId, { made += 1; s"#$made" })
 
-  private def exprs(all: Iterable[Expression]): String = all.map(expr).mkString(", ")
+  override protected def subquery(p: LogicalPlan): String = plan(p)
 
-  private def expr(e: Expression): String = e match {
-    case _: Literal                    => "?"
-    case column: Attribute             => name(column)
-    case variable: NamedLambdaVariable => name(variable)
-    case alias: Alias                  => aliased(alias)
-    case outer: OuterReference         => s"outer ${expr(outer.e)}"
-    case Uncast(child)                 => expr(child)
-    case cast: Cast => folded(expr(cast.child), c => s"cast($c as ${cast.dataType.catalogString})")
-    case in: In     => s"${expr(in.value)} in (${in.list.map(expr).distinct.mkString(", ")})"
-    case s: SubqueryExpression => s"${s.getClass.getSimpleName}(${plan(s.plan)})"
-    case order: SortOrder      =>
-      s"${expr(order.child)} ${order.direction.sql} ${order.nullOrdering.sql}"
-    case call: AggregateExpression =>
-      s"${expr(call.aggregateFunction)}${if (call.isDistinct) " distinct" else ""}" +
-        call.filter.map(f => s" filter ${expr(f)}").mkString
-    case frame: SpecifiedWindowFrame =>
-      s"${frame.frameType.sql}(${expr(frame.lower)}, ${expr(frame.upper)})"
-    case udf: UserDefinedExpression => s"udf ${udf.name}(${exprs(e.children)})"
-    case field: GetStructField      =>
-      s"${expr(field.child)}.${field.extractFieldName.toLowerCase(Locale.ROOT)}"
-    case call: InheritAnalysisRules => inherited(call.prettyName, call.parameters.map(expr))
-    case other                      =>
-      val children = other.children.map(expr)
-      if (children.nonEmpty && children.forall(_ == "?") && other.foldable) "?"
-      else s"${other.prettyName}(${children.mkString(", ")})"
-  }
-
-  private def aliased(alias: Alias): String = bare(alias.child) match {
+  override protected def aliased(alias: Alias): String = Uncast.all(alias.child) match {
     case column: Attribute =>
       names.put(alias.exprId, name(column))
       name(column)
     case other =>
       val text = expr(other)
       s"$text as ${name(alias)}"
-  }
-
-  private def folded(child: String, text: String => String): String =
-    if (child == "?") child else text(child)
-
-  /** Functions that are written as others: BETWEEN is so from Spark 4, and was two comparisons before.
-    */
-  private def inherited(name: String, parameters: Seq[String]): String = (name, parameters) match {
-    case ("between", Seq(value, low, high)) =>
-      s"and(greaterthanorequal($value, $low), lessthanorequal($value, $high))"
-    case _ if parameters.nonEmpty && parameters.forall(_ == "?") => "?"
-    case _ => s"$name(${parameters.mkString(", ")})"
-  }
-
-  private def bare(e: Expression): Expression = e match {
-    case Uncast(child) => bare(child)
-    case other         => other
-  }
-
-  /** What the analyser puts around an expression: other casts under ANSI, from one Spark to the next.
-    */
-  private object Uncast {
-    def unapply(e: Expression): Option[Expression] = e match {
-      case cast: Cast if cast.getTagValue(Cast.USER_SPECIFIED_CAST).isEmpty => Some(cast.child)
-      case checked: CheckOverflowInTableInsert                              => Some(checked.child)
-      case known: TaggingExpression                                         => Some(known.child)
-      case _                                                                => None
-    }
   }
 }

@@ -5,7 +5,10 @@ import java.util.Locale
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.execution.datasources.v2.{
+  DataSourceV2Relation,
+  DataSourceV2ScanRelation
+}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.sources.DataSourceRegister
 
@@ -35,6 +38,20 @@ private[aqepilot] object SourceName {
         case None => path(v2.table.name)
       })
     case _ => None
+  }
+
+  /** The columns that a source is partitioned by; none where it does not say so. */
+  def partitionColumns(leaf: LogicalPlan): Seq[String] = leaf match {
+    case relation: LogicalRelation =>
+      relation.relation match {
+        case files: HadoopFsRelation => files.partitionSchema.fieldNames.toSeq
+        case _                       => relation.catalogTable.toSeq.flatMap(_.partitionColumnNames)
+      }
+    case hive: HiveTableRelation        => hive.partitionCols.map(_.name)
+    case scan: DataSourceV2ScanRelation => partitionColumns(scan.relation)
+    case v2: DataSourceV2Relation       =>
+      v2.table.partitioning.toSeq.flatMap(_.references).map(_.fieldNames.last)
+    case _ => Nil
   }
 
   private def table(id: TableIdentifier): String =
