@@ -24,6 +24,7 @@ from aqepilot.analysis.experiment.job_runs import JobRuns
 from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS, Decision
 from aqepilot.eventlog.frames import columns as log_columns
+from aqepilot.history import columns as history_columns
 from aqepilot.toml import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,7 +35,7 @@ from smoke import jar_matrix  # noqa: E402
 from spark_suites import ledger  # noqa: E402
 
 EVENTS = ROOT / "jvm/src/main/scala/io/aqepilot/log/Events.scala"
-BLOCK = re.compile(r"(<!-- generated: ([a-z]+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- generated: ([a-z_]+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def pages() -> list[Path]:
@@ -199,6 +200,12 @@ def _argument(argument: inspect.Parameter) -> str:
     stars = {argument.VAR_POSITIONAL: "*", argument.VAR_KEYWORD: "**"}.get(argument.kind, "")
     has_default = argument.default is not argument.empty
     return f"{stars}{argument.name}" + (f"={argument.default!r}" if has_default else "")
+
+
+def pack() -> str:
+    """Columns of a pack of history."""
+    rows = [(_code(c.name), _code(c.type), c.meaning) for c in history_columns.COLUMNS]
+    return _table(("Column", "Type", "Meaning"), rows)
 
 
 def of_log(name: str) -> Callable[[], str]:
@@ -484,7 +491,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     for block in (
         *(sparks, reasons, fates, problems, settings, functions),
         *(recipebook, commands, columns, events, differences, permissions),
-        *(hostility, jarmatrix, runs, selectors, units, commonfacts, faults, remedies, api),
+        *(hostility, jarmatrix, runs, selectors, units, commonfacts, faults, remedies, api, pack),
     )
 } | {name: of_log(name) for name in log_columns.FRAMES if name != "decisions"}
 POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aqepilot.__about__ import __version__
 
 if TYPE_CHECKING:
-    from aqepilot import control, experiment, points, recipes, testing
+    from aqepilot import control, experiment, history, points, recipes, testing
     from aqepilot.analysis.bench.pairs import bench
     from aqepilot.analysis.explanation import explain
     from aqepilot.analysis.log import Log, read_log
@@ -46,7 +46,7 @@ _HOME = {
     "status": "session",
     "use": "session",
 }
-_MODULES = ("control", "experiment", "points", "recipes", "testing")
+_MODULES = ("control", "experiment", "history", "points", "recipes", "testing")
 
 __all__ = [
     "AqePilotError",
@@ -68,6 +68,7 @@ __all__ = [
     "decisions",
     "experiment",
     "explain",
+    "history",
     "points",
     "policy",
     "read_log",

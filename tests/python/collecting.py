@@ -8,7 +8,7 @@ import event_logs
 from aqepilot import Log
 
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
-FRAMES = ("decisions", "queries", "stages", "policies", "experiments")
+FRAMES = ("decisions", "queries", "stages", "policies", "experiments", "sub_plans")
 
 
 def lines(app: str, queries: int = 2) -> list[str]:
@@ -36,6 +36,12 @@ def lines(app: str, queries: int = 2) -> list[str]:
                 **{"executionId": n, "point": "skew_join", "factsId": f"f{n}", "facts": "{}"},
                 **{"mode": "enforce", "applied": False, "reason": "NULL_ANSWER"},
                 **{"askedMicros": 1.0, "subject": "join 1"},
+            ),
+            event_logs.event(
+                "io.aqepilot.log.AqePilotQueryClosed",
+                **{"schemaVersion": 2, "time": at + 5, "executionId": n, "fingerprint": "f" * 64},
+                **{"fates": [], "droppedEvents": 0, "job": "j"},
+                subPlans=[{"kind": "PLAN", "same": "0" * 16, "shape": "1" * 16, "rows": n}],
             ),
         ]
     return found

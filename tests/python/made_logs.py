@@ -25,6 +25,10 @@ QUERY = {
     "slot_ms": 1100, "joins": [], "decisions": 1,
 }  # fmt: skip
 STAGE = {**OF_LOG, "stage_id": 1, "stage_attempt_id": 0, "execution_id": 1, "name": "a stage"}
+SUB_PLAN = {
+    **OF_LOG, "time": AT, "execution_id": 1, "fingerprint": "f1", "job": "daily.sales",
+    "kind": "PLAN", "same": "0" * 15 + "1", "shape": "0" * 15 + "2",
+}  # fmt: skip
 APPLICATION = {**OF_LOG, "app_name": "n", "spark_version": "4.3.0", "lines": 9,
                "unreadable_lines": 0, "executors": []}  # fmt: skip
 
@@ -38,6 +42,7 @@ def log(spark: SparkSession, **frames: Iterable[Mapping[str, Any]]) -> Log:
     """Makes a log of the rows of its frames; what a row does not say is as above, or null."""
     base = {
         "applications": APPLICATION, "decisions": DECISION, "queries": QUERY, "stages": STAGE,
+        "sub_plans": SUB_PLAN,
     }  # fmt: skip
     given = {"applications": [{}], **frames}
 

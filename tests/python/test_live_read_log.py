@@ -26,7 +26,9 @@ from aqepilot.eventlog.frames import read_files
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 
-FRAMES = ("applications", "decisions", "queries", "stages", "policies", "experiments")
+FRAMES = (
+    *("applications", "decisions", "queries", "stages", "policies", "experiments", "sub_plans"),
+)
 PACKAGE = {"PYTHONPATH": str(Path(aqepilot.__file__).parent.parent)}
 Rows = dict[str, list[dict[str, Any]]]
 # Whole logs of all codecs are read in one of the tests.

@@ -16,6 +16,7 @@ SOURCES = Path(__file__).parents[2] / "python"
 # From the lowest to the highest. Below are policies, facts, sessions and what submits them.
 LAYERS = (
     ("aqepilot.eventlog",),
+    ("aqepilot.history",),
     ("aqepilot.analysis",),
     ("aqepilot.cli", "aqepilot.demo", "aqepilot.__main__"),
 )

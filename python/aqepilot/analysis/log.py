@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aqepilot.analysis.replay import Replay
     from aqepilot.analysis.report import Report
     from aqepilot.analysis.suggestions import Suggestions
+    from aqepilot.history import Pack
     from aqepilot.session_policies import PolicyLike
 
 
@@ -171,6 +172,43 @@ class Log(Frames):
         from aqepilot.analysis.report import report
 
         return report(self, path, prices=prices, top=top)
+
+    def history(
+        self,
+        path: str | Path,
+        *,
+        runs: int = 10,
+        jobs: Iterable[str] = (),
+        slower: float = 1.2,
+    ) -> Pack:
+        """Writes a pack of history, which drivers read by `spark.aqepilot.history`.
+
+        It has what the newest runs measured of each sub-plan, and which of them are held: a run
+        that history decided was slower there, or failed. A pack that is there is replaced as a
+        whole. The pack depends on the log alone.
+
+        Args:
+            path: The file, on any file system that the session writes.
+            runs: How many runs of each sub-plan, 1 or more.
+            jobs: Only of jobs with such names, each a glob like ``daily.sales.*``; none is all.
+            slower: A run is slower that took so many times the task time of runs on similar input
+                that history did not decide; above 1.
+
+        Returns:
+            What the pack holds.
+
+        Raises:
+            AqePilotError: The log has no sub-plan of these jobs, the file cannot be written, or
+                the session is one of Spark Connect.
+
+        >>> log.history(folder / "history.parquet")
+        Traceback (most recent call last):
+        ...
+        aqepilot.errors.AqePilotError: ...: the logs have no sub-plan, so nothing was written. ...
+        """
+        from aqepilot.history import build
+
+        return build(self, path, runs=runs, jobs=jobs, slower=slower)
 
     def runs(
         self,

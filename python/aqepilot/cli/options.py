@@ -23,14 +23,17 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 Command = TypeVar("Command", bound=Callable[..., object])
 EXIT_CODES = "Exit codes: 0 all is well, 1 something is wrong, 2 the command was misused."
+LOGS = (
+    "Spark's event logs: a folder, a log or a glob; or tables that collect wrote: their folder, or "
+    "catalog:NAMESPACE; may be given several times."
+)
 logs = click.option(
     "--log",
     "logs",
     multiple=True,
     required=True,
     metavar="PATH",
-    help="Spark's event logs: a folder, a log or a glob; or tables that collect wrote: their "
-    "folder, or catalog:NAMESPACE; may be given several times.",
+    help=LOGS,
 )
 master = click.option(
     "--master",

@@ -5,19 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from aqepilot.control.lock import LOCK, LockedFile
 from aqepilot.control.store import failed
-from aqepilot.errors import AqePilotError, Problem, first_line
-from aqepilot.submit import java
+from aqepilot.errors import first_line
+from aqepilot.hadoop import is_object_store, is_thrown, jvm_with, rename_over
 
-# A store of objects: a write is there whole when it is closed, a rename is a copy, and two writers
-# may create one object.
-_OBJECTS = {"s3", "s3a", "s3n", "gs", "oss", "obs", "cosn", "swift"}
 _OBJECT_SETTLES_S = 3.0
 # Of a file whose checksum is another's.
 _READS = 20
@@ -31,10 +26,10 @@ class HadoopFile(LockedFile):
 
     def __init__(self, uri: str, conf: Mapping[str, str]) -> None:
         self._uri = uri
-        self._is_object = urlsplit(uri).scheme in _OBJECTS
+        self._is_object = is_object_store(uri)
         if self._is_object:
             self.settles_after_s = self.created_after_s = _OBJECT_SETTLES_S
-        self._jvm = _jvm(tuple(sorted(conf.items())))
+        self._jvm = jvm_with(tuple(sorted(conf.items())))
         spark = self._jvm.org.apache.spark.deploy.SparkHadoopUtil.get().conf()
         self._conf = self._jvm.org.apache.hadoop.conf.Configuration(spark)
         # A JVM that runs already was started with other settings.
@@ -52,7 +47,7 @@ class HadoopFile(LockedFile):
                 try:
                     return self._read(suffix)
                 except Exception as error:
-                    if not _is(error, "ChecksumException"):
+                    if not is_thrown(error, "ChecksumException"):
                         raise
                 time.sleep(0.05)
             if suffix == LOCK:
@@ -66,7 +61,7 @@ class HadoopFile(LockedFile):
         try:
             stream = self._fs.open(self._beside(suffix))
         except Exception as error:
-            if _is(error, "FileNotFound", "NoSuchFile"):
+            if is_thrown(error, "FileNotFound", "NoSuchFile"):
                 return None
             raise
         try:
@@ -81,7 +76,7 @@ class HadoopFile(LockedFile):
                 self._write(path, text, overwrite=False)
             except Exception as error:
                 # A file system need not say by the exception's class that the file is there.
-                if _is(error, "AlreadyExists") or self._fs.exists(path):
+                if is_thrown(error, "AlreadyExists") or self._fs.exists(path):
                     return False
                 raise
         return True
@@ -95,7 +90,7 @@ class HadoopFile(LockedFile):
             try:
                 status = self._fs.getFileStatus(self._beside(suffix))
             except Exception as error:
-                if _is(error, "FileNotFound", "NoSuchFile"):
+                if is_thrown(error, "FileNotFound", "NoSuchFile"):
                     return None
                 raise
             return float(status.getModificationTime()) / 1000
@@ -111,24 +106,15 @@ class HadoopFile(LockedFile):
             try:
                 check()
                 try:
-                    self._rename(written)
+                    rename_over(self._jvm, self._conf, written, self._path)
                 except Exception as error:
-                    if not _is(error, "UnsupportedFileSystem"):
+                    if not is_thrown(error, "UnsupportedFileSystem"):
                         raise
                     # No AbstractFileSystem is known for the scheme, and FileSystem's own rename
                     # need not replace a file.
                     self._write(self._path, text, overwrite=True)
             finally:
                 self._fs.delete(written, False)
-
-    def _rename(self, written: Any) -> None:
-        rename = self._jvm.org.apache.hadoop.fs.Options.Rename
-        options = self._jvm.java.lang.reflect.Array.newInstance(rename.OVERWRITE.getClass(), 1)
-        options[0] = rename.OVERWRITE
-        files = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
-            self._path.toUri(), self._conf
-        )
-        files.rename(written, self._path, options)
 
     def _beside(self, suffix: str) -> Any:
         return self._path.suffix(suffix)
@@ -148,30 +134,3 @@ class HadoopFile(LockedFile):
             yield
         except Py4JJavaError as error:
             raise failed(what, self._uri, first_line(error)) from error
-
-
-def _is(error: Exception, *names: str) -> bool:
-    """Whether it comes from the JVM and its class is named so."""
-    thrown = getattr(error, "java_exception", None)
-    return thrown is not None and any(n in str(thrown.getClass().getName()) for n in names)
-
-
-@cache
-def _jvm(conf: tuple[tuple[str, str], ...]) -> Any:
-    """A JVM with Spark's classes and settings, as spark-submit would give them to a driver."""
-    try:
-        from pyspark import SparkConf, SparkContext
-        from pyspark.java_gateway import launch_gateway
-    except ImportError:
-        message = (
-            "a control file on a Hadoop file system is reached by Spark's classes, and this "
-            "Python has no pyspark: pip install pyspark, or give a path of this machine."
-        )
-        raise AqePilotError(Problem("PYSPARK_MISSING", message)) from None
-    if SparkContext._gateway is not None:
-        return SparkContext._gateway.jvm
-    java.require()
-    settings = SparkConf(loadDefaults=False)
-    for key, value in conf:
-        settings.set(key, value)
-    return launch_gateway(settings).jvm  # type: ignore[no-untyped-call]

@@ -34,6 +34,7 @@ _TIME_OF = {
     "queries": "coalesce(started, ended)",
     "stages": "coalesce(submitted, completed)",
     "experiments": "time",
+    "sub_plans": "time",
 }
 
 

@@ -77,6 +77,11 @@ class Frames:
         """
         return self._frame("experiments")
 
+    @property
+    def sub_plans(self) -> DataFrame:
+        """One row per sub-plan of a query: what it came to, under a name of its own."""
+        return self._frame("sub_plans")
+
 
 def read_files(
     spark: SparkSession, files: Sequence[LogFile], heads: DataFrame | None = None
@@ -99,6 +104,7 @@ def read_files(
         policies,
         queries,
         stages,
+        sub_plans,
     )
 
     refuse_unreadable(files)
@@ -117,4 +123,5 @@ def read_files(
         stages=partial(frame, stages.stages),
         policies=partial(frame, policies.policies),
         experiments=partial(frame, experiments.experiments),
+        sub_plans=partial(frame, sub_plans.sub_plans),
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from aqepilot.decision import COLUMNS as _DECISION
 
-VERSION = 5
+VERSION = 6
 
 
 class LogColumn(NamedTuple):
@@ -215,6 +215,38 @@ EXPERIMENTS = _columns(
     ),
 )  # fmt: skip
 
+SUB_PLANS = _columns(
+    _OF_LOG,
+    (
+        ("time", "timestamp", "when the query ended"),
+        ("execution_id", "bigint", "the query, as in Spark's UI"),
+        ("fingerprint", "string", "the query's; null where it could not be read"),
+        ("job", "string", "the job that ran it, the same name on each day"),
+        ("run", "string", "the run of the job, the same when its scheduler tried it again"),
+        ("kind", "string", "`PLAN`: the rows of a part of the plan; `SHUFFLE`: a shuffle of it, "
+         "and the stage that read that; `QUERY`: the whole query"),
+        ("same", "string", "its signature, 16 hexadecimal digits: equal for the same sub-plan on "
+         "any day, in any order of inner joins; of a query, the beginning of its fingerprint"),
+        ("shape", "string", "its signature without literals"),
+        ("input_bytes", "bigint", "size of the files and relations that it reads, as stored"),
+        ("row_count", "bigint", "its rows; null of a query, and where no metric counts them"),
+        ("bytes", "bigint", "its size in memory, where it was shuffled or broadcast"),
+        ("shuffle_bytes", "bigint", "size of the shuffle, compressed; null elsewhere, as are "
+         "`partitions` and the sizes of partitions"),
+        ("partitions", "int", "partitions that the shuffle was written in"),
+        ("max_partition_bytes", "bigint", "size of the largest of them"),
+        ("median_partition_bytes", "bigint", "their median size"),
+        ("input_rows", "bigint", "rows that went into a partial aggregate; null elsewhere"),
+        ("task_ms", "bigint", "run time of the tasks of the stages that read the shuffle, or of "
+         "the query, milliseconds"),
+        ("read_bytes", "bigint", "what these tasks read from shuffles"),
+        ("read_rows", "bigint", "rows that these tasks read from shuffles"),
+        ("spilled_bytes", "bigint", "what these tasks spilled"),
+        ("peak_memory_bytes", "bigint", "the most execution memory of any of these tasks"),
+        ("failures", "int", "attempts of these stages that failed; of a query, 1 where it failed"),
+    ),
+)  # fmt: skip
+
 
 FRAMES = {
     "applications": APPLICATIONS,
@@ -223,6 +255,7 @@ FRAMES = {
     "policies": POLICIES,
     "queries": QUERIES,
     "stages": STAGES,
+    "sub_plans": SUB_PLANS,
 }
 
 
