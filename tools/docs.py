@@ -133,12 +133,27 @@ def _facts(facts: Iterable[catalog.Fact]) -> str:
     parts = []
     for leaves, names in same.items():
         rows = [
-            [", ".join(_code(f"{name}.{path}") for name in names), kind, meaning]
+            [", ".join(_code(f"{name}.{path}") for name in names), _type(kind), meaning]
             for path, kind, meaning in leaves
         ]
         title = " and ".join(_code(name) for name in names)
         parts.append(f"### {title}\n\n{_table(('Fact', 'Type', 'Meaning'), rows)}")
     return "\n\n".join(parts)
+
+
+def _type(kind: str) -> str:
+    """A type, without the fields of a history, which have a table of their own."""
+    for members in (catalog.history(), catalog.query_history()):
+        fields = ",".join(f"{fact.path}:{fact.type}" for fact in members)
+        kind = kind.replace(f"struct<{fields}>", "struct")
+    return kind
+
+
+def history() -> str:
+    """What past runs of a sub-plan tell, and what those of a query do."""
+    rows = [(_code(f"….history.{f.path}"), f.type, f.meaning) for f in catalog.history()]
+    own = [(_code(f"query.history.{f.path}"), f.type, f.meaning) for f in catalog.query_history()]
+    return "\n\n".join(_table(("Fact", "Type", "Meaning"), facts) for facts in (rows, own))
 
 
 def reasons() -> str:
@@ -491,7 +506,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     for block in (
         *(sparks, reasons, fates, problems, settings, functions),
         *(recipebook, commands, columns, events, differences, permissions),
-        *(hostility, jarmatrix, runs, selectors, units, commonfacts, faults, remedies, api, pack),
+        *(hostility, jarmatrix, runs, selectors, units, commonfacts, history),
+        *(faults, remedies, api, pack),
     )
 } | {name: of_log(name) for name in log_columns.FRAMES if name != "decisions"}
 POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}

@@ -53,7 +53,20 @@ def page() -> str:
     """Returns the whole module, as `ruff format` would leave it."""
     points = catalog.points()
     shared = [part for name in SHARED for part in group(name.title(), _groups(points[0])[name])]
+    shared = [*histories(), *shared]
     return "\n\n\n".join([HEAD.rstrip(), *shared, *(c for p in points for c in classes(p))]) + "\n"
+
+
+def histories() -> Iterator[str]:
+    """The classes of what past runs measured."""
+    abouts = ("What past runs measured of a sub-plan, or of a shuffle.", "Past runs of a query.")
+    for (name, facts), about in zip(_histories().items(), abouts, strict=True):
+        members = [_attribute(f.path, f.type, f.meaning) for f in facts]
+        yield from group(name, members, about)
+
+
+def _histories() -> dict[str, tuple[catalog.Fact, ...]]:
+    return {"History": catalog.history(), "QueryHistory": catalog.query_history()}
 
 
 def classes(point: catalog.Point) -> Iterator[str]:
@@ -111,13 +124,16 @@ def _groups(point: catalog.Point) -> dict[str, tuple[Attribute, ...]]:
 
 
 def _attribute(name: str, sql: str, meaning: str) -> Attribute:
-    struct = re.fullmatch(r"array<struct<(.*)>>", sql)
-    fields = (field.split(":") for field in struct[1].split(",")) if struct else ()
-    items = tuple(_attribute(field, kind, "") for field, kind in fields)
+    struct = re.fullmatch(r"array<(struct<.*>)>", sql)
+    fields = catalog.fields_of(struct[1]) if struct else {}
+    items = tuple(_attribute(field, kind, "") for field, kind in fields.items())
     return Attribute(name, "" if struct else _type(sql, "tuple"), meaning, items)
 
 
 def _type(sql: str, sequence: str) -> str:
+    if sql.startswith("struct<"):
+        known = {tuple(f.path for f in facts): name for name, facts in _histories().items()}
+        return known[tuple(catalog.fields_of(sql))]
     if sql == "array<bigint>":
         return "memoryview"
     array = re.fullmatch(r"array<(\w+)>", sql)

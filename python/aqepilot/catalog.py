@@ -173,12 +173,43 @@ def struct_of(facts: Iterable[Fact]) -> str:
     return f"struct<{', '.join(fields)}>"
 
 
+def fields_of(struct: str) -> dict[str, str]:
+    """Returns the types of a struct's fields by their names.
+
+    >>> fields_of("struct<position:int,tables:array<string>,history:struct<runs:int>>")
+    {'position': 'int', 'tables': 'array<string>', 'history': 'struct<runs:int>'}
+    """
+    fields, depth, start = [], 0, 0
+    inner = struct[len("struct<") : -1]
+    for i, char in enumerate(inner):
+        depth += (char == "<") - (char == ">")
+        if char == "," and not depth:
+            fields.append(inner[start:i])
+            start = i + 1
+    pairs = (field.partition(":") for field in (*fields, inner[start:]))
+    return {name: kind for name, _, kind in pairs}
+
+
 def grouped(facts: Iterable[Fact]) -> dict[str, list[Fact]]:
     """Returns facts by what stands before the dot of their names."""
     groups: dict[str, list[Fact]] = {}
     for fact in facts:
         groups.setdefault(fact.path.partition(".")[0], []).append(fact)
     return groups
+
+
+def history() -> tuple[Fact, ...]:
+    """Returns the facts of a struct `history` of a sub-plan, by their names in it."""
+    return _facts_at("history")
+
+
+def query_history() -> tuple[Fact, ...]:
+    """Returns the facts of `query.history`, by their names in it."""
+    return _facts_at("query_history")
+
+
+def _facts_at(key: str) -> tuple[Fact, ...]:
+    return tuple(Fact(f["path"], f["type"], f["meaning"]) for f in _catalog()[key])
 
 
 def point_names() -> tuple[str, ...]:

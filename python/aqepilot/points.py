@@ -21,6 +21,70 @@ class _Decision:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
+class History(Protocol):
+    """What past runs measured of a sub-plan, or of a shuffle."""
+
+    signature: str | None
+    """names the sub-plan, or the shuffle, on each run: 16 hex digits"""
+    runs: int | None
+    """past runs that the other facts are of; null where they are not to be used: see held"""
+    match: str | None
+    """SAME = runs of the same sub-plan; SHAPE = of sub-plans that differ in literals"""
+    age_days: float | None
+    """since the newest of them ended, days"""
+    rows_p50: int | None
+    """rows, the median of the runs"""
+    rows_max: int | None
+    """rows, the most of all runs"""
+    bytes_p50: int | None
+    """the rows' size, uncompressed, bytes, the median; null where none was broadcast or shuffled"""
+    bytes_max: int | None
+    """the same, the most"""
+    shuffle_bytes_p50: int | None
+    """shuffle bytes (compressed), the median; null where nothing was shuffled"""
+    partitions_p50: int | None
+    """partitions that the shuffle had, the median"""
+    max_partition_ratio: float | None
+    """the largest partition's bytes to the median one's, the median of the runs"""
+    input_ratio: float | None
+    """bytes of the tables and files that this run reads beneath, to the median of what those runs
+    read; null where Spark has not left out partitions yet
+    """
+    ms_per_mb: float | None
+    """task milliseconds of the stage that read the shuffle, for each MB that it read"""
+    us_per_row: float | None
+    """task microseconds of that stage for each row that it read"""
+    spilled_ratio: float | None
+    """share of the runs in which that stage spilled, 0 to 1"""
+    peak_memory_max: int | None
+    """peak execution memory of a task of that stage, bytes, the most of all runs"""
+    reduction: float | None
+    """rows that a partial aggregate gave for each that it got, 0 to 1; null for others"""
+    failed_runs: int | None
+    """runs in which a task of that stage failed"""
+    held: str | None
+    """why the past runs are not to be used, as the pack says; null where they are"""
+
+
+class QueryHistory(Protocol):
+    """Past runs of a query."""
+
+    runs: int | None
+    """past runs of the query with this fingerprint"""
+    age_days: float | None
+    """since the newest of them ended, days"""
+    task_ms_p50: int | None
+    """task milliseconds of those in which no policy decided by history, the median"""
+    failed_runs: int | None
+    """those that failed"""
+    decided_runs: int | None
+    """those in which a policy decided by history"""
+    decided_task_ms_p50: int | None
+    """their task milliseconds, the median"""
+    held: str | None
+    """why the past runs are not to be used, as the pack says; null where they are"""
+
+
 class Query(Protocol):
     """The facts `query`, at every point."""
 
@@ -50,6 +114,8 @@ class Query(Protocol):
     """where its id is from: SETTING, OPENLINEAGE, AIRFLOW, UNKNOWN_RUN"""
     attempt: int | None
     """how many times the run has been started, this time included; null when nothing says so"""
+    history: QueryHistory | None
+    """past runs of the query with this fingerprint; null where none is known"""
 
 
 class Conf(Protocol):
@@ -132,6 +198,7 @@ class JoinReorderChainRelation(Protocol):
     estimate_from: str | None
     filters: tuple[str, ...] | None
     filter_count: int | None
+    history: History | None
 
 
 class JoinReorderChainPruned(Protocol):
@@ -181,10 +248,18 @@ class JoinReorderCandidate(Protocol):
     """conditions of the filters beneath, as SQL, in plan order"""
     filter_count: int | None
     """number of filters, null checks (IS NOT NULL) left out"""
+    history: History | None
+    """what past runs measured of the same rows, or of such that differ in literals; null where they
+    were never seen, and without a history: see the facts named history
+    """
     conditions: tuple[str, ...] | None
     """conditions that join it to what is joined so far, as SQL"""
     distinct_count: int | None
     """distinct values of its column in the first of those conditions; null when not known"""
+    joined_history: History | None
+    """what past runs measured of the join of it and what is joined so far, in any order; null where
+    that was never seen, for the first candidate, and without a history: see the facts named history
+    """
 
 
 class JoinReorderJoined(Protocol):
@@ -198,6 +273,10 @@ class JoinReorderJoined(Protocol):
     """Spark's estimate of their join"""
     row_count: int | None
     """Spark's estimate of its rows; null without column statistics"""
+    history: History | None
+    """what past runs measured of the same rows, or of such that differ in literals; null where they
+    were never seen, and without a history: see the facts named history
+    """
 
 
 class JoinReorderFacts(Protocol):
@@ -332,6 +411,10 @@ class WriteDistributionInput(Protocol):
     """whether rows can be distributed without columns: Spark sorts each task's rows for it
     (spark.sql.execution.sortBeforeRepartition), which takes rows that do not differ when a task
     runs again
+    """
+    history: History | None
+    """what past runs measured of the same rows, or of such that differ in literals; null where they
+    were never seen, and without a history: see the facts named history
     """
 
 
@@ -471,6 +554,10 @@ class JoinSelectionLeft(Protocol):
     """whether Spark's own plan broadcasts this side, and reads only those partitions of the other
     side's tables for which the broadcast has rows (dynamic partition pruning)
     """
+    history: History | None
+    """what past runs measured of the same rows, or of such that differ in literals; null where they
+    were never seen, and without a history: see the facts named history
+    """
 
 
 class JoinSelectionRight(JoinSelectionLeft, Protocol):
@@ -575,6 +662,11 @@ class ShufflePartitionsShuffles(Protocol):
     may make a shuffled hash join by the size of partitions could meet: SPARK_FAULT refuses the
     answers that lead there
     """
+    history: History | None
+    """what past runs measured of the group's shuffles, of that one which carried most, and of the
+    stage that read it; null where none was ever seen, and without a history: see the facts named
+    history
+    """
 
 
 class ShufflePartitionsFacts(Protocol):
@@ -670,6 +762,10 @@ class DynamicJoinSelectionSide(Protocol):
     prunes: bool | None
     """whether Spark's own plan broadcasts this side, and reads only those partitions of the other
     side's tables for which the broadcast has rows (dynamic partition pruning)
+    """
+    history: History | None
+    """what past runs measured of the same rows, or of such that differ in literals; null where they
+    were never seen, and without a history: see the facts named history
     """
 
 
@@ -767,6 +863,10 @@ class SkewJoinLeft(Protocol):
     """share of the partitions that are not empty, 0 to 1"""
     can_split: bool | None
     """whether the join types up to the stage's topmost join let this side's partitions be split"""
+    history: History | None
+    """what past runs measured of this shuffle, and of the stage that read it; null where it was
+    never seen, and without a history: see the facts named history
+    """
 
 
 class SkewJoinRight(SkewJoinLeft, Protocol):
@@ -989,6 +1089,11 @@ class PartitionCoalescingShuffle(Protocol):
     """rows; null when not known"""
     size_in_bytes: int | None
     """rows' size, uncompressed, bytes"""
+    history: History | None
+    """what past runs measured of the group's shuffles, of that one which carried most, and of the
+    stage that read it; null where none was ever seen, and without a history: see the facts named
+    history
+    """
 
 
 class PartitionCoalescingSpark(Protocol):

@@ -135,6 +135,8 @@ def _value(kind: str, value: Any, path: str, problems: list[Problem]) -> Any:
         return None
     if kind.startswith("array<"):
         return _array(kind[len("array<") : -1], value, path, problems)
+    if kind.startswith("struct<"):
+        return _struct(kind, value, path, problems)
     if kind == "double" and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     if kind == "boolean" and isinstance(value, bool):
@@ -167,21 +169,12 @@ def _struct(kind: str, value: Any, path: str, problems: list[Problem]) -> Any:
     if not isinstance(value, Mapping):
         problems.append(_wrong(path, "a mapping", value))
         return None
-    kinds = _fields(kind)
+    kinds = catalog.fields_of(kind)
     problems += _unknown(value, kinds, f"{path}.")
     return {
         name: _value(field_kind, value.get(name), f"{path}.{name}", problems)
         for name, field_kind in kinds.items()
     }
-
-
-def _fields(struct: str) -> dict[str, str]:
-    """Types by name.
-
-    >>> _fields("struct<position:int,tables:array<string>>")
-    {'position': 'int', 'tables': 'array<string>'}
-    """
-    return dict(field.split(":") for field in struct[len("struct<") : -1].split(","))
 
 
 def _wrong(path: str, allowed: str, value: Any) -> Problem:
@@ -233,6 +226,9 @@ _WORDS = {
     "partitioning": ("HASH", "RANGE"),
     "feeds": ("AGGREGATE", "JOIN", "SORT", "UNION", "WINDOW", "WRITE"),
     "key_types": ("bigint", "string", "date"),
+    "match": ("SAME", "SHAPE"),
+    "signature": ("0123456789abcdef", "fedcba9876543210"),
+    "held": ("1.4 times the task time of runs without its decisions",),
     "tables": ("sales", "items", "stores", "returns"),
     "write_format": ("parquet", "orc"),
     "spark_version": ("3.5.9", "4.0.5", "4.3.0"),
@@ -245,7 +241,7 @@ def _made(kind: str, path: str, random: Random) -> Any:
     if kind.startswith("struct<"):
         return {
             name: _made(kind_of_field, f"{path}.{name}", random)
-            for name, kind_of_field in _fields(kind).items()
+            for name, kind_of_field in catalog.fields_of(kind).items()
         }
     if kind == "array<string>":
         return sorted({_made("string", path, random) for _ in range(random.randint(0, 3))})

@@ -23,6 +23,7 @@ LAYERS = {
         f"{IN_SPARK}.spark",
     ),
     "settings": (f"{IN_SPARK}.settings",),
+    "history": (f"{IN_SPARK}.history",),
     "facts": (f"{IN_SPARK}.facts",),
     "decision": (f"{IN_SPARK}.decision",),
     "policy": (f"{IN_SPARK}.policy",),

@@ -16,19 +16,25 @@ def test_each_recipe_is_a_policy_for_each_spark(name, minor):
     assert recipes.text(name, minor).startswith("# NOTE ")
 
 
-def test_balanced_has_the_points_of_its_parts():
-    parts = (
+PARTS = {
+    "balanced": (
         "right_sized_shuffles",
         "expanding_stages",
         "hot_keys",
         "no_broadcast_of_range_joins",
-    )
+    ),
+    "learned": ("learned_joins", "learned_order", "learned_partitions", "learned_skew"),
+}
+
+
+@pytest.mark.parametrize(("name", "parts"), PARTS.items())
+def test_a_recipe_of_several_has_the_points_of_its_parts(name, parts):
     points = {}
     for part in parts:
         its = recipes.get(part, "4.3").points
         assert not points.keys() & its.keys()
         points |= its
-    assert recipes.get("balanced", "4.3").points == points
+    assert recipes.get(name, "4.3").points == points
 
 
 def test_only_the_older_rule_prefers_hash_to_merge():

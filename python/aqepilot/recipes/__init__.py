@@ -28,6 +28,11 @@ _NAMES = (
     "right_sized_shuffles",
     "compact_files",
     "balanced",
+    "learned_joins",
+    "learned_order",
+    "learned_partitions",
+    "learned_skew",
+    "learned",
 )
 # Spark's rule was another one up to this minor: the recipe has a second file for those.
 _OLDER = {"dynamic_join_selection": ("4.2", "dynamic_join_selection.spark-3.5-4.2")}
@@ -39,6 +44,7 @@ _MADE_OF = {
         "hot_keys",
         "no_broadcast_of_range_joins",
     ),
+    "learned": ("learned_order", "learned_joins", "learned_partitions", "learned_skew"),
 }
 
 

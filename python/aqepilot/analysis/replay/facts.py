@@ -93,8 +93,9 @@ def may_be_read(point: str, texts: Iterable[str]) -> list[Fact]:
     return [fact for fact in facts if are_read(*fact.path.split("."))]
 
 
-def _pattern(group: str, name: str) -> str:
-    return rf"(?<![\w.]){group}\s*\.\s*{name}(?!\w)"
+def _pattern(*names: str) -> str:
+    path = r"\s*\.\s*".join(names)
+    return rf"(?<![\w.]){path}(?!\w)"
 
 
 def has_long(facts: Iterable[Fact]) -> bool:
@@ -118,6 +119,8 @@ def named(point: str, texts: Iterable[str]) -> list[str]:
 
     >>> named("skew_join", ["CASE WHEN `left`.max_bytes > right.p99_bytes THEN 1 END"])
     ['left.max_bytes', 'right.p99_bytes']
+    >>> named("skew_join", ["IF(left.history.runs > 1, NULL, NULL)"])
+    ['left.history.runs']
     """
     plain = [text.lower().replace("`", "") for text in texts if not is_python(text)]
 
@@ -125,7 +128,15 @@ def named(point: str, texts: Iterable[str]) -> list[str]:
         return any(re.search(_pattern(*path.split(".")), text) for text in plain)
 
     return [
-        fact.path
+        path
         for fact in catalog.point(point).facts
-        if fact.type in _PLAIN and is_named(fact.path)
+        for path, kind in _leaves(fact.path, fact.type)
+        if kind in _PLAIN and is_named(path)
     ]
+
+
+def _leaves(path: str, kind: str) -> list[tuple[str, str]]:
+    """A fact with its type, or those in a struct with theirs."""
+    if not kind.startswith("struct<"):
+        return [(path, kind)]
+    return [(f"{path}.{name}", inner) for name, inner in catalog.fields_of(kind).items()]

@@ -11,6 +11,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.aqepilot.facts.Runs
+import org.apache.spark.sql.aqepilot.history.History
 import org.apache.spark.sql.aqepilot.policy.PolicySet
 import org.apache.spark.sql.aqepilot.record.{DecisionLog, PolicyNews}
 import org.apache.spark.sql.aqepilot.run.{Control, PoliciesInForce}
@@ -107,18 +108,20 @@ class ApplicationStateSuite extends AnyFunSuite {
   test("a stopped SparkContext is held by nothing of ours") {
     write("""{"mode": "shadow", "policy": "other"}""")
     // No query: Spark's own pools of threads hold the session of the first that they ran for.
-    def stopped(): WeakReference[SparkContext] = withSpark() { spark =>
+    val history = "spark.aqepilot.history" -> folder.resolve("pack").toString
+    def stopped(): WeakReference[SparkContext] = withSpark(history) { spark =>
       val sc = spark.sparkContext
       assert(Control.of(sc).get.limits.rules.size === 1)
       assert(Runs.jobs(spark.sessionState.conf, sc) === Set(sc.appName))
       assert(DecisionLog.getActive.isDefined)
+      assert(History.of(sc).get.problem.exists(_.contains("FileNotFoundException")))
       new WeakReference(sc)
     }
     val context = stopped()
     SparkSession.clearActiveSession()
     SparkSession.clearDefaultSession()
-    def isRead =
-      Thread.getAllStackTraces.keySet.toArray.exists(_.toString.contains("aqepilot-control"))
+    def isRead = Thread.getAllStackTraces.keySet.toArray.map(_.toString)
+      .exists(name => name.contains("aqepilot-control") || name.contains("aqepilot-history"))
     val end = System.nanoTime() + 120000000000L
     while ((context.get != null || isRead) && System.nanoTime() < end) {
       System.gc()

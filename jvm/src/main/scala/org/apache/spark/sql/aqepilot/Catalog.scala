@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, DecisionPoints, Health, SparkFaults}
+import org.apache.spark.sql.aqepilot.facts.HistoryFacts
 import org.apache.spark.sql.aqepilot.policy.sql.AqePilotBytes
 import org.apache.spark.sql.aqepilot.reasons.{Fate, Problem, Reason}
 import org.apache.spark.sql.aqepilot.run.ControlRule
@@ -25,6 +26,8 @@ object Catalog {
     root.put("version", Health.build.version)
     val points = root.putArray("points")
     DecisionPoints.all.foreach(point(points.addObject(), _))
+    leaves(root.putArray("history"), HistoryFacts.ofPlan.schema)
+    leaves(root.putArray("query_history"), HistoryFacts.ofQuery.schema)
     val settings = root.putArray("settings")
     AqePilotConf.settings.foreach { s =>
       setting(settings, s.key, s.valueType.name, s.default.orNull, s.where, s.meaning)

@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.Health
+import org.apache.spark.sql.aqepilot.history.History
 import org.apache.spark.sql.aqepilot.points.cost_evaluation.{
   CostEvaluationPoint,
   CostEvaluatorInstall
@@ -28,7 +29,11 @@ object Start {
     FailOpen.recover(CostEvaluationPoint.name)(Health.after(_, CostEvaluationPoint)) {
       if (Health.isRightJar) SparkContext.getActive.foreach(sc => CostEvaluatorInstall(sc.conf))
     }
-    FailOpen("control", ())(if (Health.isRightJar) SparkContext.getActive.foreach(Control.begin))
+    def whereRight(begin: SparkContext => Unit) =
+      if (Health.isRightJar) SparkContext.getActive.foreach(begin)
+    FailOpen("history", ())(whereRight(History.begin))
+    FailOpen("control", ())(whereRight(Control.begin))
     SparkContext.getActive.foreach(Submitted.begin)
+    FailOpen("history", ())(whereRight(History.await))
   }
 }

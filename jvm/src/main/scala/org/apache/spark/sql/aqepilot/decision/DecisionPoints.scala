@@ -34,12 +34,13 @@ object DecisionPoints {
   /** The facts that a policy's `when` may use: those known before any point is asked. */
   val whenFacts: StructType = StructType(CommonFacts.fields.take(1))
 
-  /** Path, type and meaning of each leaf of a facts schema, e.g. `side.max_bytes`. */
-  def leaves(schema: StructType, prefix: String = ""): Seq[(String, StructField)] =
+  /** Path, type and meaning of each fact of a group, e.g. `side.max_bytes`, or of each field of an answer. */
+  def leaves(schema: StructType): Seq[(String, StructField)] =
     schema.fields.toSeq.flatMap { field =>
       field.dataType match {
-        case nested: StructType => leaves(nested, s"$prefix${field.name}.")
-        case _                  => Seq((prefix + field.name, field))
+        case group: StructType =>
+          group.fields.toSeq.map(fact => (s"${field.name}.${fact.name}", fact))
+        case _ => Seq((field.name, field))
       }
     }
 }

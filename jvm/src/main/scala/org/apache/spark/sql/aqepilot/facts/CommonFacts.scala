@@ -61,7 +61,8 @@ object CommonFacts {
     ofQuery(
       "attempt",
       "how many times the run has been started, this time included; null when nothing says so"
-    )(_.run.attempt.map(_.value))
+    )(_.run.attempt.map(_.value)),
+    HistoryFacts.query
   )
 
   private def tags(sc: SparkContext): Seq[String] =

@@ -336,6 +336,7 @@ object Problem {
   val PointOff = "POINT_OFF"
   val GuardLoosened = "GUARD_LOOSENED"
   val ControlUnreachable = "CONTROL_UNREACHABLE"
+  val HistoryUnreadable = "HISTORY_UNREADABLE"
   val ExperimentInvalid = "EXPERIMENT_INVALID"
   val RunIgnored = "RUN_IGNORED"
   val EstimateFailed = "ESTIMATE_FAILED"
@@ -354,6 +355,7 @@ object Problem {
     PointOff -> "a decision point that a policy is for is off, because this Spark lacks what it needs",
     GuardLoosened -> "a session asks for a looser guard rail than was submitted: ignored",
     ControlUnreachable -> "the control file cannot be read: its last good copy holds, or what is set for that",
+    HistoryUnreadable -> "the pack of past runs cannot be read, is none, or is of another version: the one that was read last holds, else there is no history",
     ExperimentInvalid -> "an experiment's settings do not go together: it does not run, and jobs run as its control",
     RunIgnored -> "a session names its job or run where it may not bring policies: ignored",
     EstimateFailed -> "Spark fails to estimate a plan, as its statistics have NaN for example: its size counts as not known"

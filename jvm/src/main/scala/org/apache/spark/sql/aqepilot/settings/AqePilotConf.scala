@@ -117,6 +117,32 @@ object AqePilotConf {
     "The most that any policy may do until the control file has been read for the first time."
   )
 
+  val History: Setting[String] = Setting(
+    Prefix + "history",
+    SettingType.text("path"),
+    None,
+    "submitted",
+    "The pack of what past runs measured, on any file system that Hadoop knows: facts named history are read from it. " +
+      "`history build` of the command line writes it."
+  )
+
+  val HistoryRefresh: Setting[Long] = Setting(
+    Prefix + "history.refresh",
+    SettingType.time("1s"),
+    Some("10min"),
+    "submitted",
+    "How long after a look at the pack's file the next one begins; a file that has changed is read."
+  )
+
+  val HistoryOwn: Setting[Boolean] = Setting(
+    Prefix + "history.own",
+    SettingType.boolean,
+    Some("false"),
+    "submitted",
+    "Whether the application also remembers what its own queries measured, as soon as they have ended: for notebooks " +
+      "and servers, which run a query again and again."
+  )
+
   val MaxBroadcastBytes: Setting[Long] = Setting(
     Prefix + "guard.max_broadcast_bytes",
     SettingType.bytes,
@@ -273,6 +299,9 @@ object AqePilotConf {
     Control,
     ControlRefresh,
     ControlUnreachable,
+    History,
+    HistoryRefresh,
+    HistoryOwn,
     MaxBroadcastBytes,
     MaxHashBuildBytes,
     Growth,

@@ -1,9 +1,12 @@
 package org.apache.spark.sql.aqepilot.sql
 
+import java.time.Instant
+
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, DecisionPoints, Guardrails, Health}
 import org.apache.spark.sql.aqepilot.facts.Runs
+import org.apache.spark.sql.aqepilot.history.History
 import org.apache.spark.sql.aqepilot.points.cost_evaluation.CostEvaluatorInstall
 import org.apache.spark.sql.aqepilot.policy.python.{PythonOwner, PythonPolicy, PythonWorkers}
 import org.apache.spark.sql.aqepilot.policy.{NamedPolicy, PolicySet}
@@ -18,6 +21,9 @@ import org.apache.spark.sql.internal.SQLConf
 private[aqepilot] object Status {
 
   private val mapper = new ObjectMapper()
+
+  /** Of more there is only the number. */
+  private val MaxHeld = 20
 
   def rows: Seq[Seq[Any]] = if (Health.isRightJar) live else versions ++ wrong
 
@@ -54,6 +60,8 @@ private[aqepilot] object Status {
           .map(texts(shown))
       ) ++
       part("control")(session.flatMap(s => Control.of(s.sparkContext)).toSeq.flatMap(control)
+        .map(texts(shown))) ++
+      part("history")(session.flatMap(s => History.of(s.sparkContext)).toSeq.flatMap(history)
         .map(texts(shown))) ++
       part("point")(DecisionPoints.all.map { p =>
         val off = Health.reasonOff(p).orElse(reasonOffHere(p, conf))
@@ -92,6 +100,7 @@ private[aqepilot] object Status {
       part("python")(python(conf, set).map(texts(shown))) ++
       problems(shown)(Health.problems(set.points)) ++
       problems(shown)(session.flatMap(s => Control.of(s.sparkContext)).toSeq.flatMap(_.problems)) ++
+      problems(shown)(session.flatMap(s => History.of(s.sparkContext)).toSeq.flatMap(_.problems)) ++
       problems(shown)(SettingProblems.of(conf.getAllConfs, DecisionPoints.names)) ++
       problems(shown)(
         session.flatMap(s => Experiments.of(s.sparkContext)).toSeq.flatMap(_.definition.problems)
@@ -149,6 +158,22 @@ private[aqepilot] object Status {
       row("control", "version", c.version.fold("unknown")(_.toString)) +:
       row("control", "age_ms", c.age.fold("unknown")(_.toString)) +:
       c.limits.rules.map(rule => row("control", "rule", rule.mode.name, rule.toString))
+
+  private def history(h: History): Seq[Seq[Any]] = {
+    val pack = h.path.toSeq.flatMap { path =>
+      val held = h.held
+      Seq(
+        row("history", "file", path, h.problem.orNull),
+        row("history", "signatures", h.signatures.toString),
+        row("history", "age_ms", h.age.fold("unknown")(_.toString)),
+        row("history", "held", held.size.toString)
+      ) ++ held.take(MaxHeld).map { one =>
+        val until = Instant.ofEpochMilli(one.until)
+        row("history", "held_signature", f"${one.signature}%016x", s"until $until: ${one.reason}")
+      }
+    }
+    pack ++ h.ownSignatures.map(n => row("history", "own_signatures", n.toString))
+  }
 
   private def problems(shown: => Shown)(problems: => Seq[Problem]): Seq[Seq[Any]] =
     part("problem")(problems.map(p => row("problem", p.code, null, shown.message(p.message))))

@@ -54,6 +54,13 @@ final case class JoinChain(
   private def connecting(joined: BitSet, next: Int): Seq[Expression] =
     spanning(next).collect { case (c, others) if others.subsetOf(joined) => c }
 
+  /** Some of the relations, and the conditions that need no others. */
+  def part(positions: Seq[Int]): (Seq[LogicalPlan], Seq[Expression]) = {
+    val chosen = positions.map(relations)
+    val columns = AttributeSet(chosen.flatMap(_.output))
+    (chosen, conditions.filter(_.references.subsetOf(columns)))
+  }
+
   /** Of some relations those that a condition joins to others. */
   def connected(joined: Seq[Int], rest: Seq[Int]): Seq[Int] = {
     val there = BitSet(joined: _*)

@@ -60,7 +60,8 @@ private object DynamicJoinFacts {
         _.typeLetsBroadcast
       ),
       JoinFacts.canShuffleHash,
-      JoinFacts.prunes
+      JoinFacts.prunes,
+      JoinFacts.history
     ): _*
   )
 

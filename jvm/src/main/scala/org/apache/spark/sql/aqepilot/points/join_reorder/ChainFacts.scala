@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
-import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, Facts, PointFacts}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, Facts, HistoryFacts, PointFacts}
 import org.apache.spark.sql.aqepilot.plans.joins.{FaultShapes, JoinShape}
 import org.apache.spark.sql.catalyst.plans.Inner
 
@@ -23,7 +23,8 @@ private object ChainFacts {
     ofRelation("filters", "conditions of the filters beneath, as SQL, in plan order")(_.filters),
     ofRelation("filter_count", "number of filters, null checks (IS NOT NULL) left out")(
       _.filters.count(!_.endsWith("IS NOT NULL)"))
-    )
+    ),
+    HistoryFacts.plan(ofRelation)(r => Some(r.plan))
   )
 
   private val relations = new Facts(relation: _*)
@@ -60,7 +61,13 @@ private object ChainFacts {
       ofCandidate(
         "distinct_count",
         "distinct values of its column in the first of those conditions; null when not known"
-      )(_.distinctCount)
+      )(_.distinctCount),
+      HistoryFacts.join(
+        ofCandidate,
+        "joined_history",
+        "what past runs measured of the join of it and what is joined so far, in any order; null where that was never " +
+          "seen, for the first candidate, and without a history: see the facts named history"
+      )(_.withJoined)
     ): _*
   )
 
@@ -72,7 +79,8 @@ private object ChainFacts {
     ofJoined("size_in_bytes", "Spark's estimate of their join")(_.statistics.map(_.sizeInBytes)),
     ofJoined("row_count", "Spark's estimate of its rows; null without column statistics")(
       _.statistics.flatMap(_.rowCount)
-    )
+    ),
+    HistoryFacts.join(ofJoined, "history", HistoryFacts.Meaning)(_.part)
   )
 
   private val ofStep = Fact.of[OrderStep]

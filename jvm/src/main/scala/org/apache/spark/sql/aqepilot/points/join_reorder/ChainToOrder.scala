@@ -60,6 +60,10 @@ final private class Candidate(val relation: ChainRelation, chain: JoinChain, joi
   /** Those that join it to what is joined so far. */
   lazy val conditions: Seq[Expression] = chain.connecting(joined, relation.position)
 
+  /** It and what is joined so far, with all conditions among them; none for the first. */
+  def withJoined: Option[(Seq[LogicalPlan], Seq[Expression])] =
+    if (joined.isEmpty) None else Some(chain.part(joined :+ relation.position))
+
   /** Of its column in the first condition, if that has one column of it. */
   def distinctCount: Option[BigInt] =
     for {
@@ -83,6 +87,9 @@ final private class JoinedRelations(chain: JoinChain, val order: Seq[Int]) {
   /** Of their join; None before the first relation. */
   lazy val statistics: Option[Statistics] =
     ifAny(Estimates.of(chain.joined(order, (_, _) => ())))
+
+  /** They and the conditions among them; None before the first relation. */
+  def part: Option[(Seq[LogicalPlan], Seq[Expression])] = ifAny(chain.part(order))
 
   private def ifAny[T](value: => T): Option[T] = if (order.isEmpty) None else Some(value)
 }

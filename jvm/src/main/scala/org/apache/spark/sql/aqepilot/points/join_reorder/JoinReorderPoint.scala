@@ -25,7 +25,8 @@ object JoinReorderPoint extends DecisionPoint[OrderDecision] {
   override val facts: StructType = ChainFacts.all.schema
 
   /** The facts that differ from one step of an order to the next. */
-  val ofStep: Seq[String] = Seq("candidate.conditions", "candidate.distinct_count", "joined")
+  val ofStep: Seq[String] =
+    Seq("candidate.conditions", "candidate.distinct_count", "candidate.joined_history", "joined")
 
   override val answer: DataType = DoubleType
 

@@ -100,7 +100,8 @@ private object SelectionFacts {
       "is_much_smaller",
       "whether it is smaller than the other side by spark.sql.shuffledHashJoinFactor (muchSmaller)"
     )(_.isMuchSmaller),
-    JoinFacts.prunes
+    JoinFacts.prunes,
+    JoinFacts.history
   )
 
   private val spark = new Facts[JoinToPlan](

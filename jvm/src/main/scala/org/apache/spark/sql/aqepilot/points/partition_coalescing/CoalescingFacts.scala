@@ -5,6 +5,7 @@ import org.apache.spark.sql.aqepilot.facts.{
   DearRows,
   Fact,
   Facts,
+  HistoryFacts,
   PointFacts,
   ShuffleFacts,
   Tables
@@ -162,7 +163,8 @@ private object CoalescingFacts {
         _.sizes.nonEmptyRatio
       ),
       fact("row_count", "rows; null when not known")(_.rowCount),
-      fact("size_in_bytes", "rows' size, uncompressed, bytes")(_.statistics.map(_.sizeInBytes).sum)
+      fact("size_in_bytes", "rows' size, uncompressed, bytes")(_.statistics.map(_.sizeInBytes).sum),
+      HistoryFacts.shuffles(fact, HistoryFacts.OfLargest)(_.group.stages.map(_.shuffle))
     ): _*
   )
 

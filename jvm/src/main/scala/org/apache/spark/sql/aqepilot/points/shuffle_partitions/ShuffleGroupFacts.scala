@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
-import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, Facts, PointFacts}
+import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, Facts, HistoryFacts, PointFacts}
 
 /** The facts of `shuffle_partitions`. */
 private object ShuffleGroupFacts {
@@ -48,7 +48,8 @@ private object ShuffleGroupFacts {
     CommonFacts.sparkFaults(
       fact,
       "a join that Spark may make a shuffled hash join by the size of partitions"
-    )(_.sparkFaults)
+    )(_.sparkFaults),
+    HistoryFacts.shuffles(fact, HistoryFacts.OfLargest)(_.shuffles)
   )
 
   val all: PointFacts[ShufflesToNumber] = new PointFacts(

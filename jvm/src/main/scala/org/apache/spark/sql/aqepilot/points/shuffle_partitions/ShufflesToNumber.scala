@@ -47,6 +47,9 @@ final private case class ShufflesToNumber(
     tables: Seq[String],
     feeds: Seq[String],
     sparkFaults: Seq[String]
+)(
+    // Of no account for an answer: what past runs measured of them does not change in a query.
+    private[shuffle_partitions] val shuffles: Seq[ShuffleExchangeExec]
 )
 
 private object ShufflesToNumber {
@@ -75,7 +78,7 @@ private object ShufflesToNumber {
       tables = known.flatMap(Tables.of).distinct,
       feeds = feeds(group.readers.head).distinct.sorted,
       sparkFaults = sparkFaults(group, conf)
-    )
+    )(group.shuffles)
   }
 
   /** Spark's own run-time rule makes a shuffled hash join where all partitions of a shuffle are small, which their

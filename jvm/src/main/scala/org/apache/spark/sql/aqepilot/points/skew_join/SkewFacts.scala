@@ -1,6 +1,13 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
-import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, Facts, PointFacts, Tables}
+import org.apache.spark.sql.aqepilot.facts.{
+  CommonFacts,
+  Fact,
+  Facts,
+  HistoryFacts,
+  PointFacts,
+  Tables
+}
 import org.apache.spark.sql.aqepilot.plans.joins.{
   JoinFacts,
   JoinState,
@@ -102,7 +109,8 @@ private object SkewFacts {
       ofSide(
         "can_split",
         "whether the join types up to the stage's topmost join let this side's partitions be split"
-      )(_.shuffle.map(_.canSplit))
+      )(_.shuffle.map(_.canSplit)),
+      HistoryFacts.shuffles(ofSide)(_.shuffle.map(_.stage.shuffle).toSeq)
     ): _*
   )
 

@@ -5,6 +5,7 @@ import org.apache.spark.sql.aqepilot.facts.{
   Estimates,
   Fact,
   Facts,
+  HistoryFacts,
   JoinSide,
   PointFacts,
   Tables
@@ -137,7 +138,8 @@ private object WriteFacts {
       "spreads_evenly",
       "whether rows can be distributed without columns: Spark sorts each task's rows for it " +
         "(spark.sql.execution.sortBeforeRepartition), which takes rows that do not differ when a task runs again"
-    )(_.written.spreadsEvenly)
+    )(_.written.spreadsEvenly),
+    HistoryFacts.plan(fact)(w => Some(w.query))
   )
 
   val all: PointFacts[WriteToDistribute] = new PointFacts(
