@@ -123,7 +123,7 @@ object AqePilotConf {
     None,
     "submitted",
     "The pack of what past runs measured, on any file system that Hadoop knows: facts named history are read from it. " +
-      "`history build` of the command line writes it."
+      "`aqepilot history build` writes it."
   )
 
   val HistoryRefresh: Setting[Long] = Setting(
