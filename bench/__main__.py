@@ -20,6 +20,7 @@ sys.path[:0] = [str(ROOT / "tests" / "python")]
 import tpcds  # noqa: E402
 from aqepilot import texts  # noqa: E402
 from bench import (  # noqa: E402
+    assistant,
     experiment_tables,
     first_query,
     logs,
@@ -51,7 +52,7 @@ PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 PARTS = (
     *("ask", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
     *("recipes", "shapes", "fleet", "repeats", "slots", "suggestions", "reported", "overhead"),
-    "first_query",
+    *("first_query", "assistant"),
 )
 
 
@@ -80,6 +81,8 @@ def main() -> None:
         figures["tpch_s"] = runs.total(options.rounds, options.scale)
     if "log" in options.part:
         figures["log"] = logs.measure(options.megabytes, options.decisions)
+    if "assistant" in options.part:
+        figures["assistant"] = assistant.measure(options.megabytes)
     if "recipes" in options.part:
         figures["recipes"] = {}
         for name in _chosen(CASES, options):
@@ -182,6 +185,8 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             ("what", "decisions a second and core"),
             [(what, f"{n:,.0f}") for what, n in log["decisions_per_second_and_core"].items()],
         )
+    if "assistant" in figures:
+        lines += _table(*assistant.table(figures["assistant"]))
     if "slots" in figures:
         lines += _table(
             "Stages that wait, laid out on more slots from a log of two (ms)",

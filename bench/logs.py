@@ -30,15 +30,16 @@ def measure(megabytes: int, decisions: int) -> dict[str, Any]:
             **policies.conf("'SHUFFLE_HASH'"),
             "spark.eventLog.dir": (folder / "events").as_uri(),
         }
-        _ran(folder / "job", event_logs.JOB, settings, [str(folder / "a")])
+        ran(folder / "job", event_logs.JOB, settings, [str(folder / "a")])
         (log,) = (f for f in (folder / "events").iterdir() if not f.name.startswith("."))
         words = [str(log), str(megabytes), str(decisions)]
-        printed = _ran(folder / "bench", JOB.read_text("utf-8"), {}, words)
+        printed = ran(folder / "bench", JOB.read_text("utf-8"), {}, words)
     figures: dict[str, Any] = json.loads(printed.splitlines()[-1])
     return figures
 
 
-def _ran(folder: Path, script: str, conf: dict[str, str], words: list[str]) -> str:
+def ran(folder: Path, script: str, conf: dict[str, str], words: list[str]) -> str:
+    """Runs a job under spark-submit and returns what it printed."""
     run = submitting.submit(
         folder,
         script,

@@ -100,6 +100,7 @@ def lacks_a_spark(run: Run) -> None:
         ("suggest", "--log", "none"),
     ):
         refuses(run, "pip install 'pyspark==", "aqepilot", *command)
+    refuses(run, "aqepilot[mcp]", "aqepilot", "mcp")
     refuses(run, "aqepilot[report]", "aqepilot", "report", "--log", "none", "-o", "report.html")
 
 

@@ -18,6 +18,7 @@ LAYERS = (
     ("aqepilot.eventlog",),
     ("aqepilot.history",),
     ("aqepilot.analysis",),
+    ("aqepilot.assistant",),
     ("aqepilot.cli", "aqepilot.demo", "aqepilot.__main__"),
 )
 
@@ -127,6 +128,8 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
         ("aqepilot.eventlog.files", "from aqepilot import read_log", True),
         ("aqepilot.eventlog.frames", "def f():\n    from aqepilot.analysis import costs", True),
         ("aqepilot.analysis.costs", "import aqepilot.cli", True),
+        ("aqepilot.assistant.tools", "import aqepilot.cli", True),
+        ("aqepilot.analysis.costs", "from aqepilot.assistant import answers", True),
         ("aqepilot.analysis.costs", "from aqepilot.eventlog.frames import Frames", False),
         ("aqepilot.policies", "if TYPE_CHECKING:\n    from aqepilot.analysis import log", False),
         ("aqepilot.session", "from aqepilot import policies", False),

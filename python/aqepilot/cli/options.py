@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from aqepilot.errors import AqePilotError, Problem
+from aqepilot.texts import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -177,10 +178,10 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Returns a table of plain texts."""
+    """Returns a table of plain texts, whose control characters no terminal obeys."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for index, name in enumerate(head):
         made.add_column(name, no_wrap=index == 0, overflow="fold")
     for row in rows:
-        made.add_row(*map(escape, row))
+        made.add_row(*(escape(visible(cell)) for cell in row))
     return made

@@ -82,6 +82,7 @@ def lower(
     until: datetime | None = None,
     by: str | None = None,
     conf: Mapping[str, str] | None = None,
+    lowers_only: bool = False,
 ) -> Rule:
     """Adds a rule, in the place of one with the same selectors; makes the file if there is none.
 
@@ -93,16 +94,23 @@ def lower(
         until: When it ends; null for never.
         by: Who says so; null for the user of this process at this machine.
         conf: As for `read`.
+        lowers_only: Whether to refuse a rule that is above the one in whose place it comes, now or
+            at any later time.
 
     Returns:
         The rule as it was written.
 
     Raises:
-        AqePilotError: A selector is unknown, or the file cannot be read or written.
+        AqePilotError: A selector is unknown, the rule is refused, or the file cannot be read or
+            written.
     """
     own = selected(selectors or {})
 
     def change(file: ControlFile, write: Write) -> Rule:
+        if lowers_only:
+            for there in file.rules:
+                if there.is_for(own) and there.is_lifted_by(mode, until, write.at):
+                    raise AqePilotError(Problem("CONTROL_WOULD_RAISE", _would_raise(there), path))
         rule = Rule(
             id=write.id, mode=mode, until=until, at=write.at, by=write.by, reason=reason, **own
         )
@@ -111,6 +119,15 @@ def lower(
 
     write = _write(mode, own, reason, by, until)
     return _written(open_store(path, conf or {}), path, write, change)
+
+
+def _would_raise(rule: Rule) -> str:
+    end = f"until {rule.until.isoformat()}" if rule.until else "without an end"
+    return (
+        f"for {rule} there is a rule already: {rule.mode} {end}. The new one would take its place "
+        "and be above it, now or later. Nothing was written: only a person lifts a rule. Give the "
+        "same mode or a lower one, and no end before that."
+    )
 
 
 def lift(

@@ -6,7 +6,7 @@ The jar reads the same: `ControlFile.scala`, `ControlRule.scala`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -19,6 +19,8 @@ SELECTORS: dict[str, str] = catalog.control_selectors()
 MOST_BYTES = 1 << 20
 MOST_HISTORY = 1000
 _MOST_REASON = 500
+# Drivers end a rule ten minutes later, by their own clocks.
+_LATE = timedelta(minutes=20)
 
 
 def _with_time_zone(at: datetime) -> datetime:
@@ -76,6 +78,21 @@ class Rule(BaseModel):
     def is_for(self, selectors: Mapping[str, str]) -> bool:
         """Whether it is for exactly that, as far as this version can tell."""
         return not self.unknown and self.selectors == selectors
+
+    def is_lifted_by(
+        self, mode: Literal["off", "shadow"], until: datetime | None, at: datetime
+    ) -> bool:
+        """Whether another rule in its place would be above it, now or later.
+
+        Args:
+            mode: The other one's.
+            until: When the other one ends; null for never.
+            at: Now.
+        """
+        if self.until is not None and self.until + _LATE <= at:
+            return False
+        ends_first = until is not None and (self.until is None or until < self.until)
+        return ends_first or (self.mode == "off" and mode == "shadow")
 
     def __str__(self) -> str:
         """What it is for, for a person."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqepilot import texts
 from aqepilot.analysis.explanation import Explanation, describe
-from aqepilot.decision import COLUMNS, Decision
+from aqepilot.decision import COLUMNS, Decision, Decisions
 from aqepilot.errors import AqePilotError, Problem
 
 if TYPE_CHECKING:
@@ -22,10 +22,9 @@ _MOST_DECISIONS = 10_000
 def explain(log: Frames, execution_id: int, app_id: str | None = None) -> Explanation:
     """Tells of one query of a log. See `Log.explain`."""
     query = _query(log, execution_id, app_id)
-    rows = _rows_of(log.decisions, query).orderBy("decision_id").limit(_MOST_DECISIONS).collect()
-    decisions = [Decision(*(row[name] for name in COLUMNS)) for row in rows]
-    if decisions:
-        decided = describe(decisions, knew=True)
+    recorded = _decisions(log, query)
+    if recorded:
+        decided = describe(recorded, knew=True)
     else:
         text = f" ({query.description})" if query.description else ""
         decided = f"Query {execution_id}{text}: the log has no decision of aqepilot's on it."
@@ -33,6 +32,25 @@ def explain(log: Frames, execution_id: int, app_id: str | None = None) -> Explan
         _rows_of(log.stages, query).where("waiting_ms > 0").orderBy("waiting_ms", ascending=False)
     )
     return Explanation("\n".join([decided, *went(query, stages.first())]))
+
+
+def decisions(log: Frames, execution_id: int, app_id: str | None = None) -> Decisions:
+    """Returns the decisions of one query of a log, oldest first; 10,000 at most.
+
+    Args:
+        log: The log.
+        execution_id: The query's number.
+        app_id: Its application; null where only one of the log has such a query.
+
+    Raises:
+        AqePilotError: There is no such query, or several applications have one.
+    """
+    return _decisions(log, _query(log, execution_id, app_id))
+
+
+def _decisions(log: Frames, query: Any) -> Decisions:
+    rows = _rows_of(log.decisions, query).orderBy("decision_id").limit(_MOST_DECISIONS).collect()
+    return Decisions(Decision(*(row[name] for name in COLUMNS)) for row in rows)
 
 
 def most_expensive(log: Frames, top: int = 20, app_id: str | None = None) -> list[Row]:

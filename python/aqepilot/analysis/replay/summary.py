@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from aqepilot.analysis.log import Log
 from aqepilot.analysis.replay import UNKNOWN
 from aqepilot.analysis.replay.conditions import Checked, checked
+from aqepilot.session_policies import PolicyLike
 
 _MOST = 50
 HEAD = (
@@ -18,7 +18,10 @@ HEAD = (
 
 
 def replayed(
-    log: Log, policies: Sequence[Path], against: Sequence[Path], conditions: Sequence[str]
+    log: Log,
+    policies: Sequence[PolicyLike],
+    against: Sequence[PolicyLike],
+    conditions: Sequence[str],
 ) -> dict[str, Any]:
     """Replays policies; returns what came of it as JSON has it.
 

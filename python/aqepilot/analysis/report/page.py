@@ -107,8 +107,8 @@ def render(data: Data, prices: Prices | None, source: str, made: str) -> str:
                 (f, runs.get(f.key, []), outcomes.get(f.key, [])) for f in data.fingerprints.top
             ],
             points=points(data.answers),
-            guards=_reasons(data.answers, ("GUARD_",)),
-            faults=_reasons(data.answers, (*_FAULTS, *_WRONG_ANSWERS)),
+            guards=guards(data.answers),
+            faults=failures(data.answers),
             reason_meanings=catalog.reasons(),
             stacks=pictures.joins(data.joins),
             suggested=[(KINDS[one.kind], one, list(sentences(one))) for one in data.suggestions],
@@ -133,6 +133,16 @@ def points(answers: Iterable[AnswerCount]) -> list[PointRow]:
         if policies:
             rows.append(PointRow(point, known.get(point, ""), policies))
     return rows
+
+
+def guards(answers: Iterable[AnswerCount]) -> list[ReasonRow]:
+    """Returns the answers that guard rails kept out of plans, most frequent first."""
+    return _reasons(answers, ("GUARD_",))
+
+
+def failures(answers: Iterable[AnswerCount]) -> list[ReasonRow]:
+    """Returns the failures and wrong answers of policies, most frequent first."""
+    return _reasons(answers, (*_FAULTS, *_WRONG_ANSWERS))
 
 
 def _policy(policy: str | None, mode: str | None, answers: list[AnswerCount]) -> PolicyRow:

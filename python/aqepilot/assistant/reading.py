@@ -1,0 +1,275 @@
+"""What logs say, as rows for an assistant. Nothing here changes anything."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aqepilot import texts
+from aqepilot.errors import AqePilotError, Problem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from aqepilot.analysis.log import Log
+    from aqepilot.decision import Decisions
+
+T = TypeVar("T")
+# For so long an answer stands: pages of one list are of the same list.
+FRESH_S = 600.0
+# Who has gone waits for no answer.
+_PATIENCE_S = 2.0
+_MOST_KEPT = 50
+_MOST_ROWS = 500
+_MOST_APPLICATIONS = 200
+_SUGGESTIONS = 50
+_ARRAY = 20
+REPORT_PARTS = ("points", "guard_rails", "failures", "bad_policies", "skewed_shuffles", "stages")
+
+
+class Reading:
+    """Logs, and the Spark that reads them, which starts when it is needed first.
+
+    One tool reads at a time. What was read is kept for some minutes.
+
+    Args:
+        logs: Where they are; none is for policies alone.
+        open_session: Opens the Spark.
+    """
+
+    def __init__(
+        self, logs: Sequence[str], open_session: Callable[[], AbstractContextManager[SparkSession]]
+    ) -> None:
+        self.logs = tuple(logs)
+        self._open_session = open_session
+        self._lock = threading.RLock()
+        self._open = ExitStack()
+        self._spark: SparkSession | None = None
+        self._log: tuple[float, Log] | None = None
+        self._kept: dict[Any, tuple[float, Any]] = {}
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the Spark, and with it what still reads."""
+        is_alone = self._lock.acquire(timeout=_PATIENCE_S)
+        try:
+            self._open.close()
+        finally:
+            if is_alone:
+                self._lock.release()
+
+    def with_session(self, use: Callable[[SparkSession], T]) -> T:
+        """Calls a function with the session, alone."""
+        with self._lock:
+            if self._spark is None:
+                self._spark = self._open.enter_context(self._open_session())
+            return use(self._spark)
+
+    def with_log(self, use: Callable[[Log], T], *key: Any) -> T:
+        """Calls a function with the log, alone, or returns what it returned some minutes ago.
+
+        Args:
+            use: The function.
+            *key: Names what it returns; none for what is not kept.
+
+        Raises:
+            AqePilotError: The server was started without a log, or it cannot be read.
+        """
+        from aqepilot.analysis.log import read_log
+
+        if not self.logs:
+            message = "the server was started without logs: `aqepilot mcp --log PATH` names them."
+            raise AqePilotError(Problem("LOG_MISSING", message))
+
+        def read(spark: SparkSession) -> T:
+            if key and key in self._kept and self._kept[key][0] > time.monotonic():
+                kept: T = self._kept[key][1]
+                return kept
+            if self._log is None or self._log[0] < time.monotonic():
+                self._log = (time.monotonic() + FRESH_S, read_log(spark, self.logs))
+            result = use(self._log[1])
+            if key:
+                self._kept.pop(key, None)
+                self._kept[key] = (time.monotonic() + FRESH_S, result)
+                if len(self._kept) > _MOST_KEPT:
+                    self._kept.pop(next(iter(self._kept)))
+            return result
+
+        return self.with_session(read)
+
+    def warm(self) -> None:
+        """Reads what is asked for first, before it is asked for."""
+        self.overview()
+        self.findings()
+
+    def overview(self) -> tuple[str, list[Any]]:
+        """Returns figures of the logs in words, and their applications, policies and answers."""
+        return self.with_log(_overview, "overview")
+
+    def findings(self) -> list[Any]:
+        """Returns what the queries would gain most from."""
+        return self.with_log(_findings, "findings")
+
+    def queries(self, app_id: str | None) -> list[Any]:
+        """Returns the queries with most task time."""
+        from aqepilot.analysis.explanation.query import most_expensive
+
+        def read(log: Log) -> list[Any]:
+            return [row.asDict() for row in most_expensive(log, _MOST_ROWS, app_id)]
+
+        return self.with_log(read, "queries", app_id)
+
+    def explanation(self, query: int, app_id: str | None) -> str:
+        """Returns the sentences on one query."""
+        return self.with_log(lambda log: str(log.explain(query, app_id)), "explain", query, app_id)
+
+    def decisions(self, query: int, app_id: str | None) -> Decisions:
+        """Returns the decisions of one query, with their facts."""
+        from aqepilot.analysis.explanation import query as queries
+
+        return self.with_log(
+            lambda log: queries.decisions(log, query, app_id), "decisions", query, app_id
+        )
+
+    def costs(self, slots: int | None) -> list[Any]:
+        """Returns where cores' time did no work, by query."""
+
+        def read(log: Log) -> list[Any]:
+            rows = log.costs(slots).fingerprints.limit(_MOST_ROWS).collect()
+            return [row.asDict() for row in rows]
+
+        return self.with_log(read, "costs", slots)
+
+    def report(self, part: str) -> list[Any]:
+        """Returns a part of the report, one of `REPORT_PARTS`."""
+        return self.with_log(lambda log: _report(log, part), "report", part)
+
+    def experiments(self) -> list[Any]:
+        """Returns what experiments say so far."""
+        from aqepilot.analysis.report.experiments import newest_tried
+
+        return self.with_log(lambda log: [_plain(one) for one in newest_tried(log)], "experiments")
+
+
+def _overview(log: Log) -> tuple[str, list[Any]]:
+    count = log.applications.selectExpr(
+        "count(*)", "coalesce(sum(unreadable_lines), 0)", "count(problem)"
+    ).collect()[0]
+    queries = log.queries.selectExpr(
+        "count(*)",
+        "count_if(NOT succeeded)",
+        "coalesce(sum(task_ms), 0)",
+        "coalesce(sum(decisions), 0)",
+    ).collect()[0]
+    applications = (
+        log.applications.orderBy("started", ascending=False)
+        .limit(_MOST_APPLICATIONS)
+        .selectExpr(
+            *("app_id", "app_name", "user", "spark_version", "string(started) AS started"),
+            *("string(ended) AS ended", "problem"),
+        )
+        .collect()
+    )
+    policies = (
+        log.policies.groupBy("policy", "point", "mode")
+        .agg({"revision": "max", "session_id": "count", "error": "max"})
+        .toDF("policy", "point", "mode", "newest_revision", "times_read", "error")
+        .orderBy("policy", "point", "mode")
+        .limit(_MOST_ROWS)
+        .collect()
+    )
+    summary = (
+        f"{texts.plural(count[0], 'log')} with {texts.plural(queries[0], 'query', 'queries')}, of "
+        f"which {queries[1]:,} failed: {texts.duration(queries[2])} of task time, "
+        f"{texts.plural(queries[3], 'decision')}. {count[1]:,} lines were no whole events, and "
+        f"{count[2]:,} logs could not be read to their end. Policies first, then applications, the "
+        "newest first."
+    )
+    rows = [{"policy": row.asDict()} for row in policies]
+    return summary, rows + [{"application": row.asDict()} for row in applications]
+
+
+def _findings(log: Log) -> list[Any]:
+    from aqepilot.analysis.findings import KINDS
+    from aqepilot.analysis.suggestions import sentences
+
+    rows = []
+    for one in log.suggest(_SUGGESTIONS):
+        *_, what_to_do = sentences(one)
+        stake = {"at_stake": texts.duration(one.stake_ms), "what_to_do": what_to_do}
+        rows.append({"kind": one.kind, "cause": KINDS[one.kind], **one._asdict(), **stake})
+    return rows
+
+
+def _report(log: Log, part: str) -> list[Any]:
+    from aqepilot.analysis.report import outcomes, page, skew
+
+    if part == "bad_policies":
+        return [_plain(row) for row in outcomes.bad_policies(log.policies)]
+    if part == "stages":
+        return [_plain(row) for row in skew.stages(log.stages, log.queries, log.applications)]
+    narrow = outcomes.narrowed(log.decisions)
+    if part == "skewed_shuffles":
+        shuffles = [_plain(row) for row in skew.shuffles(narrow, log.queries)]
+        return [
+            {**row, "bytes_by_partition_id": row["bytes_by_partition_id"][:_ARRAY]}
+            for row in shuffles
+        ]
+    answers = outcomes.answers(narrow)
+    if part == "points":
+        return [
+            {"point": point.point, **{k: v for k, v in _plain(row).items() if k != "bar"}}
+            for point in page.points(answers)
+            for row in point.policies
+        ]
+    rows = page.guards(answers) if part == "guard_rails" else page.failures(answers)
+    return [_plain(row) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    """Named tuples as mappings."""
+    if hasattr(value, "_asdict"):
+        return {name: _plain(item) for name, item in value._asdict().items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def at_path(facts: Any, path: str) -> Any:
+    """Returns what stands at a dotted path among facts.
+
+    Raises:
+        AqePilotError: Nothing does; says what there is.
+
+    >>> at_path({"left": {"max_bytes": 9}}, "left.max_bytes")
+    9
+    """
+    value = facts
+    for name in path.split(".") if path else ():
+        if not isinstance(value, dict) or name not in value:
+            known = ", ".join(value) if isinstance(value, dict) else "nothing beneath"
+            message = f"there is no fact {path!r}: at {name!r} there is {known}."
+            raise AqePilotError(Problem("FACT_UNKNOWN", message))
+        value = value[name]
+    return value
+
+
+def without_arrays(value: Any, path: str = "") -> Any:
+    """Returns facts with a sentence in the place of each long array.
+
+    >>> without_arrays({"left": {"sizes": list(range(100))}})
+    {'left': {'sizes': '100 values; path="left.sizes" has them'}}
+    """
+    if isinstance(value, dict):
+        return {
+            key: without_arrays(item, f"{path}.{key}" if path else key)
+            for key, item in value.items()
+        }
+    if isinstance(value, list) and len(value) > _ARRAY:
+        return f'{len(value):,} values; path="{path}" has them'
+    return value
