@@ -72,6 +72,9 @@ class Written(Reading):
     def experiments(self) -> list[Any]:
         return self._rows()
 
+    def history(self) -> dict[str, Any]:
+        return {"path": self.text, "kinds": [], "held": self._rows()}
+
 
 # Each read tool of logs, with what it needs.
 CALLS: dict[str, dict[str, Any]] = {
@@ -84,6 +87,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "costs": {},
     "report": {"part": "points"},
     "experiments": {},
+    "history": {},
 }
 
 
@@ -121,7 +125,7 @@ def test_answers_are_bounded_and_their_pages_are_all_there_is(name: str) -> None
         if offset is None:
             break
     assert offset is None
-    whole = {"facts": 2, "explain": 50}.get(name, 50)
+    whole = {"facts": 2, "history": 51}.get(name, 50)
     assert len(rows) == whole
 
 
@@ -185,6 +189,8 @@ def test_an_error_is_words_without_secrets(tmp_path: Path) -> None:
     assert str(refused.value) == f"RuntimeError: password={HIDDEN} \\x1b[2J"
     with pytest.raises(RefusedError, match="aqepilot mcp --control PATH"):
         tools(Written("a"))["control_state"]()
+    with pytest.raises(RefusedError, match="aqepilot mcp --history FILE"):
+        tools(Reading([], contextlib.nullcontext))["history"]()  # type: ignore[arg-type]
     without = Reading([], contextlib.nullcontext)  # type: ignore[arg-type]
     with without, pytest.raises(RefusedError, match="started without logs"):
         tools(without)["findings"]()

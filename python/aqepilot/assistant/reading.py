@@ -38,12 +38,17 @@ class Reading:
     Args:
         logs: Where they are; none is for policies alone.
         open_session: Opens the Spark.
+        pack: The file of history; null for none.
     """
 
     def __init__(
-        self, logs: Sequence[str], open_session: Callable[[], AbstractContextManager[SparkSession]]
+        self,
+        logs: Sequence[str],
+        open_session: Callable[[], AbstractContextManager[SparkSession]],
+        pack: str | None = None,
     ) -> None:
         self.logs = tuple(logs)
+        self.pack = pack
         self._open_session = open_session
         self._lock = threading.RLock()
         self._open = ExitStack()
@@ -154,6 +159,21 @@ class Reading:
         from aqepilot.analysis.report.experiments import newest_tried
 
         return self.with_log(lambda log: [_plain(one) for one in newest_tried(log)], "experiments")
+
+    def history(self) -> dict[str, Any]:
+        """Returns what the file of history holds.
+
+        Raises:
+            AqePilotError: The server was started without one, or it cannot be read.
+        """
+        from aqepilot import history
+
+        path = self.pack
+        if path is None:
+            message = "the server was started without history: `aqepilot mcp --history FILE`."
+            raise AqePilotError(Problem("HISTORY_MISSING", message))
+        pack: dict[str, Any] = _plain(self.with_session(lambda spark: history.read(spark, path)))
+        return pack
 
 
 def _overview(log: Log) -> tuple[str, list[Any]]:

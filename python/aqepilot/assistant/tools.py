@@ -68,6 +68,7 @@ class Tools:
             self.costs,
             self.report,
             self.experiments,
+            self.history,
             self.control_state,
             self.documentation,
             self.check,
@@ -218,6 +219,17 @@ class Tools:
         """Say what each experiment shows so far, and what to do."""
         rows = self._reading.experiments()
         return self._answers.rows(f"{len(rows)} experiments, the newest first.", rows, offset)
+
+    def history(self, offset: Offset = 0) -> str:
+        """Say what past runs measured, how old that is, and what of it is not used for now."""
+        pack = self._reading.history()
+        kinds, held = pack.pop("kinds"), pack.pop("held")
+        rows = [
+            {"file": pack},
+            *({"kind": kind} for kind in kinds),
+            *({"held": one} for one in held),
+        ]
+        return self._answers.rows("The file of history, its kinds, and what is held.", rows, offset)
 
     def control_state(self, offset: Offset = 0) -> str:
         """Show the control file: which modes are lowered, by whom, why and until when."""

@@ -40,6 +40,11 @@ from aqepilot.cli.options import EXIT_CODES, log_session, master, reports_errors
     help="Let it read this control file, and lower it; it never lifts a rule.",
 )
 @click.option(
+    "--history",
+    metavar="FILE",
+    help="Let it say what this file holds, which `aqepilot history build` wrote.",
+)
+@click.option(
     "--redact",
     metavar="REGEX",
     help="Also hide in answers what this matches; what looks like a secret is hidden anyway.",
@@ -59,6 +64,7 @@ def mcp(
     logs: Sequence[str],
     folder: Path | None,
     control_file: str | None,
+    history: str | None,
     redact: str | None,
     port: int | None,
     skill: bool,
@@ -79,7 +85,7 @@ def mcp(
         click.echo(documents.skill())
         return
     answers = Answers(redact)
-    with Reading(logs, lambda: log_session(logs, master, "aqepilot mcp")) as reading:
+    with Reading(logs, lambda: log_session(logs, master, "aqepilot mcp"), history) as reading:
         serving = server.made(Tools(reading, answers, folder, control_file))
         server.warm(reading)
         if port is None:
