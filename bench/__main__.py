@@ -23,6 +23,7 @@ from bench import (  # noqa: E402
     assistant,
     experiment_tables,
     first_query,
+    history,
     logs,
     machine,
     overhead,
@@ -42,7 +43,7 @@ NAMES = list(
     dict.fromkeys(
         [
             *(*runs.ASKS, *runs.PLANNED, *sizes.KINDS, *CASES, *SHAPES),
-            *(*suggestions.BENCHMARKS, *JOBS, *first_query.JOBS),
+            *(*suggestions.BENCHMARKS, *JOBS, *first_query.JOBS, *history.BENCHMARKS),
         ]
     )
 )
@@ -52,7 +53,7 @@ PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 PARTS = (
     *("ask", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
     *("recipes", "shapes", "fleet", "repeats", "slots", "suggestions", "reported", "overhead"),
-    *("first_query", "assistant"),
+    *("first_query", "history", "assistant"),
 )
 
 
@@ -88,6 +89,13 @@ def main() -> None:
         for name in _chosen(CASES, options):
             figures["recipes"][name] = recipes.measure(
                 name, options.scale, options.rounds, options.queries, options.without
+            )
+            _write(options, where, figures)
+    if "history" in options.part:
+        figures["history"] = {}
+        for name in _chosen(history.BENCHMARKS, options):
+            figures["history"][name] = history.measure(
+                name, options.rounds, options.scale, options.queries, options.without
             )
             _write(options, where, figures)
     if "shapes" in options.part:
@@ -221,7 +229,8 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
         lines += _table(f"Cost by size, {rounds} rounds", sizes.HEAD, took)
         asked = [row for case in figures["sizes"].items() for row in sizes.asked(*case)]
         lines += _table("What was asked there", sizes.ASKED, asked)
-    for name, times in figures.get("recipes", {}).items():
+    compared = {**figures.get("recipes", {}), **figures.get("history", {})}
+    for name, times in compared.items():
         title = f"{name}, scale factor {scale:g}, {rounds} rounds"
         for what, (head, *rows) in (
             (title, recipes.table(times["seconds"])),
@@ -326,7 +335,7 @@ def _options() -> argparse.Namespace:
         type=_words,
         default=[],
         metavar="VARIANTS",
-        help='of recipes, not these variants: --without "plain again"',
+        help='of recipes and history, not these variants: --without "plain again"',
     )
     parser.add_argument("--master", default="local[2]", help="of first_query: where its jobs run")
     parser.add_argument("--quick", action="store_true", help="2 rounds, scale 0.1, few repetitions")
@@ -346,6 +355,7 @@ def _options() -> argparse.Namespace:
     if options.without:
         cases = [case for name, case in CASES.items() if name in (options.only or CASES)]
         known = dict.fromkeys(name for case in cases for name in recipes.variants(case))
+        known |= dict.fromkeys(history.variants())
         known.pop(recipes.PLAIN, None)
         unknown = set(options.without) - set(known)
         if unknown:
@@ -355,6 +365,8 @@ def _options() -> argparse.Namespace:
         known = dict.fromkeys(query for name in measured for query in CASES[name].queries())
         shapes = [shape for name, shape in SHAPES.items() if name in (options.only or SHAPES)]
         known |= dict.fromkeys(q for one in shapes for q in (*one.queries, *one.counters))
+        learned = [one for name, one in history.BENCHMARKS.items() if name in options.only]
+        known |= dict.fromkeys(query for one in learned for query in one.queries())
         if {"fleet", "repeats", "suggestions", "overhead"} & set(options.part):
             known |= dict.fromkeys(str(number) for number in tpcds.queries())
         unknown = set(options.queries) - set(known)

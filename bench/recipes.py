@@ -36,7 +36,11 @@ OF_ALL = {
 
 
 class Work(NamedTuple):
-    """What the job is told; the first variant is plain Spark."""
+    """What the job is to run; the first variant is plain Spark.
+
+    Attributes:
+        analysed: The variants whose tables have statistics of all columns.
+    """
 
     tables: str
     small: str
@@ -44,6 +48,7 @@ class Work(NamedTuple):
     conf: Mapping[str, str]
     variants: Mapping[str, Mapping[str, str]]
     rounds: int
+    analysed: Sequence[str] = ()
 
 
 def variants(case: Case, without: Sequence[str] = ()) -> dict[str, dict[str, str]]:
@@ -88,11 +93,24 @@ def measure(
         variants(case, without),
         rounds,
     )
+    return timed(name, work)
+
+
+def timed(
+    name: str, work: Work, conf: Mapping[str, str] | None = None
+) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Runs it and returns the figures, as `measure` does.
+
+    Args:
+        name: What is shown beside the progress.
+        work: What is run.
+        conf: Settings of the application.
+    """
     times: dict[str, dict[str, dict[str, list[float]]]] = {
-        kind: {variant: {query: [] for query in queries} for variant in work.variants}
+        kind: {variant: {query: [] for query in work.queries} for variant in work.variants}
         for kind in ("seconds", "adopted")
     }
-    runs = (rounds + 1) * len(queries) * len(work.variants)
+    runs = (work.rounds + 1) * len(work.queries) * len(work.variants)
     with (
         tempfile.TemporaryDirectory(prefix="aqepilot-bench-") as folder,
         Progress(console=Console(stderr=True)) as progress,
@@ -105,7 +123,7 @@ def measure(
             Path(folder),
             JOB.read_text("utf-8"),
             timeout_s=24 * 3600,
-            conf=OF_ALL,
+            conf=OF_ALL | dict(conf or {}),
             job_words=[str(work_file)],
             memory="8g",
             quick=False,

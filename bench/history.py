@@ -1,0 +1,129 @@
+"""The next run beside the first ones: `learned`, with the history of two plain runs, and others.
+
+One application runs each query twice under plain Spark and learns. `aqepilot history build` makes a
+pack of its event log. Another application reads the pack, and runs each query in these ways in
+turn (see `jobs/recipes.py`):
+
+- plain Spark, twice: how far they differ is the noise;
+- the best fixed number of shuffle partitions;
+- Spark's cost-based optimiser with join reordering, over tables with statistics of all columns;
+- `balanced`, which knows nothing of former runs;
+- `learned`, before `balanced`: where a query has no history, `balanced` answers.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyspark
+from rich.console import Console
+
+import tpcds
+import tpch
+from aqepilot import recipes
+from bench import correlated
+from bench.recipes import AGAIN, PLAIN, SMALL, Work, timed
+
+STATISTICS = "statistics"
+LEARNED = "learned"
+FIXED = {"spark.sql.shuffle.partitions": "8"}
+COST_BASED = {
+    "spark.sql.cbo.enabled": "true",
+    "spark.sql.cbo.joinReorder.enabled": "true",
+    "spark.sql.cbo.planStats.enabled": "true",
+    "spark.sql.statistics.histogram.enabled": "true",
+}
+console = Console(stderr=True, highlight=False)
+
+
+class Benchmark(NamedTuple):
+    """Queries over tables.
+
+    Attributes:
+        tables: The folder with the tables at a scale factor.
+        queries: By name.
+    """
+
+    tables: Callable[[float], Path]
+    queries: Callable[[], Mapping[str, str]]
+
+
+BENCHMARKS = {
+    "tpcds": Benchmark(tpcds.files, lambda: {str(n): q for n, q in tpcds.queries().items()}),
+    "tpch": Benchmark(tpch.files, lambda: {str(n): q for n, q in tpch.queries().items()}),
+    "correlated": Benchmark(correlated.files, correlated.queries),
+}
+
+
+def variants(without: Sequence[str] = ()) -> dict[str, dict[str, str]]:
+    """Returns the settings of each way, plain Spark first.
+
+    Args:
+        without: The ways that are left out; plain Spark stays.
+    """
+    every = {
+        f"{FIXED['spark.sql.shuffle.partitions']} partitions": FIXED,
+        STATISTICS: COST_BASED | FIXED,
+        "balanced": policies("balanced"),
+        LEARNED: policies("learned", "balanced"),
+        AGAIN: {},
+    }
+    return {PLAIN: {}} | {name: conf for name, conf in every.items() if name not in without}
+
+
+def policies(*names: str) -> dict[str, str]:
+    """Returns settings by which these recipes are asked in this order."""
+    texts = {
+        f"spark.aqepilot.policy.{name}.{point}": text
+        for name in names
+        for point, text in recipes.get(name, pyspark.__version__).texts().items()
+    }
+    return {"spark.aqepilot.policies": ",".join(names)} | texts
+
+
+def measure(
+    name: str, rounds: int, scale: float, only: Sequence[str] = (), without: Sequence[str] = ()
+) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Returns what each query's runs came to, as `bench.recipes.measure` does.
+
+    Args:
+        name: One of `BENCHMARKS`.
+        rounds: How often each way runs each query.
+        scale: The tables' scale factor.
+        only: The queries; none for all.
+        without: As for `variants`.
+    """
+    benchmark = BENCHMARKS[name]
+    queries = {q: text for q, text in benchmark.queries().items() if not only or q in only}
+    tables, small = str(benchmark.tables(scale)), str(benchmark.tables(SMALL))
+    with tempfile.TemporaryDirectory(prefix="aqepilot-bench-") as folder:
+        log, pack = Path(folder, "log"), Path(folder, "history.parquet")
+        log.mkdir()
+        plain = Work(tables, small, queries, {}, {PLAIN: {}}, rounds=2)
+        learning = {
+            "spark.aqepilot.history.learn": "true",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": log.as_uri(),
+        }
+        timed(f"{name}, the first runs", plain, learning)
+        build(log, pack)
+        ways = variants(without)
+        analysed = [way for way in ways if way == STATISTICS]
+        work = Work(tables, small, queries, {}, ways, rounds, analysed)
+        return timed(name, work, {"spark.aqepilot.history": str(pack)})
+
+
+def build(log: Path, pack: Path) -> None:
+    """Makes the pack of a log, by the command that users have."""
+    words = ["history", "build", "--from", str(log), "--to", str(pack)]
+    done = subprocess.run(
+        [sys.executable, "-m", "aqepilot", *words], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"aqepilot {' '.join(words)}:\n{done.stdout}\n{done.stderr}")
+    console.print(done.stdout.strip())
