@@ -268,6 +268,15 @@ def test_what_history_did_not_decide_is_not_judged(
     assert not any(row["decided"] for row in rows(spark, to))
 
 
+def test_the_history_of_a_set_of_relations_is_history_too(spark: SparkSession, to: Path) -> None:
+    days = Days().run(0).run(1).run(2, 2500, {})
+    (decision,) = days.frames["decisions"]
+    decision["facts"] = decision["facts"].replace(
+        '"right":{"size_in_bytes":5,"history"', '"candidate":{"joined_history"'
+    )
+    assert (SIDE, "SAME") in held(days.log(spark).history(to))
+
+
 def test_a_python_function_may_read_history(spark: SparkSession, to: Path) -> None:
     pack = Days().run(0).run(1).run(2, 2500, {"text": "python:m:f"}).log(spark).history(to)
     assert pack.held

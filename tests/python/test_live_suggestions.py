@@ -85,6 +85,43 @@ QUERIES = [
     query(54, "small_files", slot_ms=20_000),
     *FLIPS,
 ]
+# Three runs each of what only several runs show.
+RECURRING = {
+    "skewed_runs": query(
+        70, "skewed_runs", slot_ms=19_000, joins=["SortMergeJoin"], executor_core_ms=20_000
+    ),
+    "small_side": query(73, "small_side", slot_ms=18_000, joins=["BroadcastHashJoin BuildRight"]),
+    "many_partitions": query(76, "many_partitions", slot_ms=17_000),
+}
+QUERIES += [
+    one | {"execution_id": one["execution_id"] + n} for one in RECURRING.values() for n in range(3)
+]
+
+
+def shuffle(number: int, **more: Any) -> dict[str, Any]:
+    base = {"execution_id": number, "kind": "SHUFFLE", "same": "aa" * 8, "shuffle_bytes": 80 * MB}
+    base |= {"bytes": 400 * MB, "partitions": 20, "task_ms": 18_000, "read_rows": 1_000_000}
+    base |= {"max_partition_bytes": 4 * MB, "median_partition_bytes": 4 * MB}
+    return base | {"row_count": 1_000_000, "read_bytes": 100 * MB} | more
+
+
+def sub_plans(runs: int = 3, **small: Any) -> list[dict[str, Any]]:
+    hot = {"max_partition_bytes": 64 * MB, "median_partition_bytes": MB}
+    small = {"same": "bb" * 8, "bytes": 5 * MB, "shuffle_bytes": MB, "row_count": 9} | small
+    tiny = {"partitions": 2000, "shuffle_bytes": MB, "task_ms": 17_000}
+    return [
+        row
+        for n in range(runs)
+        for row in (
+            shuffle(70 + n, **hot),
+            shuffle(70 + n, same="bb" * 8, shuffle_bytes=20 * MB, bytes=100 * MB),
+            shuffle(73 + n),
+            shuffle(73 + n, **({"task_ms": 5, "read_bytes": MB, "read_rows": 9} | small)),
+            shuffle(76 + n, **tiny),
+        )
+    ]
+
+
 ALL_SLOW = {"max_task_ms": 40_000, "median_task_ms": 40_000}
 STAGES = [
     stage(1, waiting_ms=70_000, max_task_ms=80_000),
@@ -215,7 +252,9 @@ def decisions(**planted: Any) -> list[dict[str, Any]]:
 def log(_spark_context: SparkSession) -> Log:
     session = _spark_context.newSession()
     reads_logs(session)
-    return made_logs.log(session, queries=QUERIES, stages=STAGES, decisions=decisions())
+    return made_logs.log(
+        session, queries=QUERIES, stages=STAGES, decisions=decisions(), sub_plans=sub_plans()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -233,6 +272,9 @@ def test_what_is_planted_is_found_with_most_at_stake_first(
         "expanding": 40_000, "flipping": 3 * 9100 - 3 * 3001, "tiny_blocks": 35_000,
         "failed_broadcast": 30_000, "range_join": 25_000, "coalesce": 24_000, "one_group": 23_000,
         "not_in": 22_000, "no_keys": 21_000, "small_files": 20_000,
+        # The hot partition has four fifths of the bytes: 14.4 s of one of two cores.
+        "skewed_runs": 3 * (2 * 14_400 - 18_000), "small_side": 3 * 18_000,
+        "many_partitions": 3 * 17_000,
     }  # fmt: skip
     assert [one.stake_ms for one in found] == sorted(stakes.values(), reverse=True)
     assert {one.kind: one.queries for one in found}["flipping"] == 3
@@ -268,6 +310,12 @@ def test_evidence_is_that_of_the_log(found: list[Suggestion]) -> None:
     assert "compares each pair of rows: ((a = b) OR (c = d))" in said["no_keys"]
     assert "a UNION of them" in said["no_keys"]
     assert "100 tasks wrote 2.0 MiB" in said["small_files"]
+    assert (
+        "uneven in 3 of 3 runs. In the worst, its largest partition had 64.0 MiB"
+        in (said["skewed_runs"])
+    )
+    assert "at most 5.0 MiB, 9 rows, in 3 of 3 runs" in said["small_side"]
+    assert "1.0 MiB in 2,000, which took 17.0 s" in said["many_partitions"]
     policies = {
         one.kind: Policy.from_toml(one.policy).points[one.point] for one in found if one.policy
     }
@@ -439,3 +487,24 @@ def test_the_command(
     assert len(list((tmp_path / "all").iterdir())) == len(KINDS) - len(WITHOUT_POLICY)
     as_json = command_line("suggest", "--log", "x", "--top", "1", "--json")
     assert json.loads(as_json.stdout)[0]["kind"] == "wrong_broadcast"
+
+
+def recurring(spark: SparkSession, rows: list[dict[str, Any]]) -> set[str]:
+    """What is found of sub-plans in the runs that they are of."""
+    numbers = {row["execution_id"] for row in rows}
+    queries = [one for one in QUERIES if one["execution_id"] in numbers]
+    log = made_logs.log(spark, queries=queries, sub_plans=rows)
+    return {one.kind for one in log.suggest()}
+
+
+def test_what_only_some_runs_show_is_left_alone(spark: SparkSession) -> None:
+    assert recurring(spark, sub_plans(runs=2)) == set()
+    mended = [shuffle(n, same="aa" * 8) for n in (72, 78)]
+    kept = [row for row in sub_plans() if row["execution_id"] not in (72, 75, 78)]
+    assert recurring(spark, kept + mended) == set()
+
+
+def test_small_shuffles_that_no_broadcast_would_save(spark: SparkSession) -> None:
+    """Of a partial aggregate, of a side beside a small one, of a side that is no broadcast."""
+    for small in ({"input_rows": 900}, {"bytes": 11 * MB}, {"read_rows": 10}):
+        assert "small_side" not in recurring(spark, sub_plans(**small))

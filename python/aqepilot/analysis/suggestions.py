@@ -112,7 +112,7 @@ def _suggestions(log: Frames, worth: Iterable[Finding]) -> Iterator[Suggestion]:
         policy, change = finding.policy(), finding.change()
         asked = changed = None
         if policy:
-            asked, changed = _replayed(log, runs.fingerprint, policy)
+            asked, changed = _replayed(log, runs.fingerprint, policy, finding.needs_history)
         if change or (policy and (changed or not asked)):
             point, text = policy or (None, None)
             yield Suggestion(
@@ -127,9 +127,12 @@ def _suggestions(log: Frames, worth: Iterable[Finding]) -> Iterator[Suggestion]:
 
 
 def _replayed(
-    log: Frames, fingerprint: str | None, policy: SuggestedPolicy
+    log: Frames, fingerprint: str | None, policy: SuggestedPolicy, needs_history: bool
 ) -> tuple[int, int] | tuple[None, None]:
-    """How often the policy is asked with the log's facts, and how often that changes something."""
+    """How often the policy is asked with the log's facts, and how often that changes something.
+
+    A policy that goes by history is asked with facts that have some: without, it has no answer.
+    """
     from pyspark.sql import functions
 
     from aqepilot.analysis.replay import replay
@@ -139,6 +142,8 @@ def _replayed(
     own = log.decisions.where(
         (functions.col("fingerprint") == fingerprint) & (functions.col("point") == policy.point)
     )
+    if needs_history:
+        own = own.where(functions.col("facts").contains('history":{'))
     try:
         asked = replay(log.replace(decisions=own), Policy.from_toml(policy.text)).asked
     except NotLiveError:

@@ -29,10 +29,10 @@ COLUMNS = tuple(
         ("median_partition_bytes", "bigint", "their median size"),
         ("input_rows", "bigint", "rows that went into a partial aggregate"),
         ("task_ms", "bigint", "run time of tasks, milliseconds"),
-        ("read_bytes", "bigint", "what these tasks read from shuffles"),
-        ("read_rows", "bigint", "rows that these tasks read from shuffles"),
+        ("read_bytes", "bigint", "what these tasks read"),
+        ("read_rows", "bigint", "rows that these tasks read"),
         ("spilled_bytes", "bigint", "what these tasks spilled"),
-        ("peak_memory_bytes", "bigint", "the most execution memory of any of these tasks"),
+        ("peak_memory_bytes", "bigint", "execution memory of a task"),
         ("failures", "int", "attempts that failed; of a query, 1 where it failed"),
         ("decided", "boolean", "whether a policy that reads history decided on it in that run, "
          "and the query ran as decided or failed; null in `HELD`"),

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
     from aqepilot.eventlog.frames import Frames
 
-# Each `history` among the facts; its values have no braces.
-_HISTORY = r'"history":(\{[^{}]*\})'
+# Each `history` and `joined_history` among the facts; their values have no braces.
+_BEGIN = 'history":{'
+_HISTORY = r'history":(\{[^{}]*\})'
 _FIELDS = "signature string, runs int, match string"
 _QUERY = ["log", "execution_id"]
 
@@ -41,7 +42,7 @@ def by_history(log: Frames) -> DataFrame:
     texts = functions.regexp_extract_all("facts", functions.lit(_HISTORY), 1)
     applied = (
         log.decisions.where("applied AND answer IS NOT NULL AND execution_id IS NOT NULL")
-        .where(functions.col("facts").contains('"history":{'))
+        .where(functions.col("facts").contains(_BEGIN))
         .join(functions.broadcast(policies), ["log", "policy", "point", "revision"], "left")
         .where("coalesce(reads_history, true)")
         .withColumn("texts", texts)

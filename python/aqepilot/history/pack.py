@@ -105,10 +105,14 @@ def build(
         if names:
             by_history = by_history.where(_is_of(names))
         by_history = kept(by_history)
-        every_run = _runs(log, measured, by_history)
-        in_force = kept(_in_force(by_history, every_run))
-        held = _held(every_run, in_force, measured, slower).where(f"until_ms > {newest_ms}")
-        place.replace(_rows(_newest(measured, in_force, runs), held))
+        rows = measured.withColumn("decided", expr("false"))
+        held = None
+        if by_history.take(1):
+            every_run = _runs(log, measured, by_history)
+            in_force = kept(_in_force(by_history, every_run))
+            rows = _marked(measured, in_force)
+            held = _held(every_run, in_force, measured, slower).where(f"until_ms > {newest_ms}")
+        place.replace(_rows(_newest(rows, runs), held))
     return read(spark, to)
 
 
@@ -230,15 +234,15 @@ def _in_force(by_history: DataFrame, every_run: DataFrame) -> DataFrame:
     return own.selectExpr(*_QUERY, names).where("same IS NOT NULL").distinct()
 
 
-def _rows(newest: DataFrame, held: DataFrame) -> DataFrame:
+def _rows(newest: DataFrame, held: DataFrame | None) -> DataFrame:
     """Returns the rows of a pack, in its order, in one partition."""
-    rows = newest.unionByName(
-        held.selectExpr(
+    rows = newest.withColumns({name: expr("null") for name in ("held_until_ms", "reason")})
+    if held is not None:
+        own = held.selectExpr(
             *("signature", "form", "'HELD' AS kind", "run_ms"),
             *("until_ms AS held_until_ms", "reason"),
-        ),
-        allowMissingColumns=True,
-    )
+        )
+        rows = newest.unionByName(own, allowMissingColumns=True)
     return (
         events.shaped(rows.withColumn("version", expr(str(columns.VERSION))), columns.COLUMNS)
         .repartition(1)
@@ -246,18 +250,23 @@ def _rows(newest: DataFrame, held: DataFrame) -> DataFrame:
     )
 
 
-def _newest(measured: DataFrame, in_force: DataFrame, runs: int) -> DataFrame:
+def _marked(measured: DataFrame, in_force: DataFrame) -> DataFrame:
+    """Adds `decided`: whether history decided on the sub-plan in that run."""
+    marks = in_force.select(*_QUERY, "same").distinct().withColumn("decided", expr("true"))
+    return measured.join(marks, [*_QUERY, "same"], "left").withColumn(
+        "decided", expr("coalesce(decided, false)")
+    )
+
+
+def _newest(rows: DataFrame, runs: int) -> DataFrame:
     """The newest runs of each signature, in both forms, of as many as a driver keeps."""
     from pyspark.sql import functions
 
-    marks = in_force.select(*_QUERY, "same").distinct().withColumn("decided", expr("true"))
     forms = ", ".join(
         f"struct('{form}' AS form, {form.lower()} AS name)" for form in ("SAME", "SHAPE")
     )
     named = (
-        measured.join(marks, [*_QUERY, "same"], "left")
-        .withColumn("decided", expr("coalesce(decided, false)"))
-        .select("*", expr(f"inline(array({forms}))"))
+        rows.select("*", expr(f"inline(array({forms}))"))
         .where("form = 'SAME' OR (kind != 'QUERY' AND shape != same)")
         .withColumn("signature", expr(_number("name")))
     )

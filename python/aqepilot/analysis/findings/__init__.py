@@ -14,6 +14,7 @@ from aqepilot.analysis.findings.broadcasts import FailedBroadcast, RangeJoin, Wr
 from aqepilot.analysis.findings.finding import Finding, Runs, Sources
 from aqepilot.analysis.findings.jobs import Coalesce, NoKeys, NotIn, OneGroup
 from aqepilot.analysis.findings.joins import Flipping, HotKey
+from aqepilot.analysis.findings.recurring import ManyPartitions, SkewedRuns, SmallSide
 from aqepilot.analysis.findings.sizes import SmallFiles, TinyBlocks, TinyTasks
 from aqepilot.analysis.findings.tasks import Expanding, Spilling
 from aqepilot.eventlog.events import expr
@@ -32,6 +33,9 @@ FINDINGS: tuple[type[Finding], ...] = (
     FailedBroadcast,
     RangeJoin,
     Flipping,
+    SkewedRuns,
+    SmallSide,
+    ManyPartitions,
     Coalesce,
     OneGroup,
     NotIn,
@@ -85,7 +89,10 @@ def find(log: Frames) -> Iterator[Finding]:
         .join(queries.select("log", "execution_id", "key", "cores", "join_nodes"), _QUERY)
         .persist()
     )
-    sources = Sources(queries, stages, facts.persist())
+    sub_plans = log.sub_plans.drop("fingerprint", "job", "run").join(
+        queries.select("log", "execution_id", "key", "cores", "joins"), _QUERY
+    )
+    sources = Sources(queries, stages, facts.persist(), sub_plans.persist())
     try:
         for finding in _likely(sources):
             yield from _worst(finding, sources)
@@ -97,6 +104,7 @@ def find(log: Frames) -> Iterator[Finding]:
 def _likely(sources: Sources) -> list[type[Finding]]:
     """Kinds of which a log may have one: the others need no query of their own."""
     points = {row.point for row in sources.decisions.select("point").distinct().collect()}
+    has_sub_plans = bool(sources.sub_plans.take(1))
     has_stage = sources.stages.agg(
         *(
             expr(f"coalesce(bool_or({finding.needed_stage or 'true'}), false) AS {finding.kind}")
@@ -108,6 +116,7 @@ def _likely(sources: Sources) -> list[type[Finding]]:
         for finding in FINDINGS
         if (not finding.needed_stage or has_stage[finding.kind])
         and finding.needed_point in {"", *points}
+        and (has_sub_plans or not finding.needs_history)
     ]
 
 

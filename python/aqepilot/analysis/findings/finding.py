@@ -20,11 +20,13 @@ class Sources(NamedTuple):
         queries: Queries with `key`, which stands for the query among all runs, and `cores`.
         stages: Stages of queries, with the `key`, `cores` and `join_nodes` of the query.
         decisions: Decisions of queries, with some facts as the struct `f`.
+        sub_plans: Sub-plans of queries, with the `key`, `cores` and `joins` of the query.
     """
 
     queries: DataFrame
     stages: DataFrame
     decisions: DataFrame
+    sub_plans: DataFrame
 
 
 class Runs(NamedTuple):
@@ -75,6 +77,8 @@ class Finding(ABC):
     needed_point: ClassVar[str] = ""
     # Whether half of the runs have to have it: else it may be what a cold start took once.
     is_of_most_runs: ClassVar[bool] = False
+    # Whether it is one of sub-plans, with a policy that answers where facts have their history.
+    needs_history: ClassVar[bool] = False
 
     runs: Runs
 

@@ -239,10 +239,11 @@ SUB_PLANS = _columns(
         ("input_rows", "bigint", "rows that went into a partial aggregate; null elsewhere"),
         ("task_ms", "bigint", "run time of the tasks of the stages that read the shuffle, or of "
          "the query, milliseconds"),
-        ("read_bytes", "bigint", "what these tasks read from shuffles"),
-        ("read_rows", "bigint", "rows that these tasks read from shuffles"),
-        ("spilled_bytes", "bigint", "what these tasks spilled"),
-        ("peak_memory_bytes", "bigint", "the most execution memory of any of these tasks"),
+        ("read_bytes", "bigint", "what these tasks read from shuffles and from sources"),
+        ("read_rows", "bigint", "rows that these tasks read"),
+        ("spilled_bytes", "bigint", "what these tasks spilled, as it was on disk"),
+        ("peak_memory_bytes", "bigint", "execution memory of a task: the mean of a stage, of the "
+         "stage where that is most"),
         ("failures", "int", "attempts of these stages that failed; of a query, 1 where it failed"),
     ),
 )  # fmt: skip
