@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import product
@@ -166,6 +167,13 @@ def test_what_looks_like_a_secret_is_hidden(secret: str) -> None:
         told = tools(Written(secret))[name](**arguments)
         assert "hunter2" not in told, name
         assert HIDDEN in told, name
+
+
+def test_secrets_are_looked_for_in_a_time_that_grows_with_the_text_alone() -> None:
+    for text in ("a." * 200_000, "token" * 100_000, "secret= " * 50_000, "x" * 500_000):
+        began = time.monotonic()
+        Answers().redacted(text)
+        assert time.monotonic() - began < 20
 
 
 def test_what_is_redacted_stays_so_and_a_pattern_hides_more() -> None:
