@@ -1,5 +1,7 @@
 """Copies of our jar whose references name what no Spark has, so that any Spark lacks them.
 
+A class of ours is left out itself.
+
 For the JVM that is the same as a Spark without what they named: it throws what it throws there.
 """
 
@@ -36,10 +38,15 @@ def with_gap(jar: Path, gap: Gap, target: Path) -> None:
         ValueError: The jar does not refer to it.
     """
     with zipfile.ZipFile(jar) as before, zipfile.ZipFile(target, "w") as after:
-        is_changed = False
+        own = gap.owner.replace(".", "/") + ".class"
+        is_changed = is_ours = own in before.namelist()
         for info in before.infolist():
+            if info.filename == own:
+                continue
             data = before.read(info)
-            changed = _changed(data, gap) if info.filename.endswith(".class") else data
+            changed = (
+                _changed(data, gap) if not is_ours and info.filename.endswith(".class") else data
+            )
             is_changed |= changed != data
             after.writestr(info, changed)
     if not is_changed:

@@ -1,4 +1,7 @@
-"""A job under spark-submit with a policy at every decision point; prints rows and the status."""
+"""A job under spark-submit with a policy at every decision point; prints rows and the status.
+
+Its words: the folder of the tables, and `write` to write them or `status` to show the status.
+"""
 
 import json
 import sys
@@ -26,13 +29,15 @@ STATUS = "SELECT kind, name, value, detail FROM aqepilot_status()"
 
 def main() -> None:
     spark = SparkSession.builder.getOrCreate()
+    folder, what = sys.argv[1:]
     for name, text in TABLES.items():
-        spark.sql(text).write.mode("overwrite").parquet(name)
-        spark.read.parquet(name).createOrReplaceTempView(name)
+        if what == "write":
+            spark.sql(text).write.parquet(f"{folder}/{name}")
+        spark.read.parquet(f"{folder}/{name}").createOrReplaceTempView(name)
     rows = {
         name: [list(row) for row in spark.sql(text).collect()] for name, text in QUERIES.items()
     }
-    status = [list(row) for row in spark.sql(STATUS).collect()] if "status" in sys.argv else []
+    status = [list(row) for row in spark.sql(STATUS).collect()] if what == "status" else []
     print("FOUND " + json.dumps({"rows": rows, "status": status}, default=str))
 
 

@@ -146,5 +146,5 @@ def test_each_point_has_its_package() -> None:
     text = (
         SOURCES / "scala/org/apache/spark/sql/aqepilot/decision/DecisionPoints.scala"
     ).read_text()
-    listed = text[text.index("val names") : text.index("val all")]
+    listed = text[text.index("final val") : text.index("val names")]
     assert names == sorted(re.findall(r'"(\w+)"', listed))

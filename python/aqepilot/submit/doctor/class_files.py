@@ -34,7 +34,7 @@ _OPERANDS = {
     **dict.fromkeys((185, 186, 200, 201), 4),
 }
 _WITH_CONSTANT = frozenset((18, 19, *range(178, 188), 189, 192, 193, 197))
-LOAD, STORE, NEW, CAST, DYNAMIC, GET_STATIC = 25, 58, 187, 192, 186, 178
+NEW, DYNAMIC = 187, 186
 CALLS = frozenset((182, 183, 184, 185))
 _TABLE, _LOOKUP, _WIDE = 170, 171, 196
 
@@ -55,15 +55,15 @@ class Instruction(NamedTuple):
         place: Where it begins, in bytes from the method's begin.
         end: Where the next one begins.
         operation: The number of the operation.
-        operand: The member; a class' name; a text in quotes; the methods that a call site is made
-            of; or the number of the local variable that is loaded or stored.
+        operand: The member; a class' name; a text in quotes; or the methods that a call site is
+            made of.
         descriptor: Of a call site: what it takes and makes.
     """
 
     place: int
     end: int
     operation: int
-    operand: Member | str | tuple[Member, ...] | int
+    operand: Member | str | tuple[Member, ...]
     descriptor: str = ""
 
     @property
@@ -133,12 +133,6 @@ class ClassFile:
                     index = index << 8 | code[place + 2]
                 if (operand := self._operand(index)) is not None:
                     yield Instruction(place, at, operation, *operand)
-            elif operation in (LOAD, STORE):
-                yield Instruction(place, at, operation, code[place + 1])
-            elif 42 <= operation <= 45:
-                yield Instruction(place, at, LOAD, operation - 42)
-            elif 75 <= operation <= 78:
-                yield Instruction(place, at, STORE, operation - 75)
 
     def _operand(self, index: int) -> tuple[Member | str | tuple[Member, ...], str] | None:
         """What an instruction refers to, and the descriptor of a call site."""

@@ -7,20 +7,17 @@ policies, catches the fault for a part alone: what such code comes to costs less
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from aqepilot.submit.doctor.class_files import (
     CALLS,
-    CAST,
     DYNAMIC,
-    GET_STATIC,
-    LOAD,
     NEW,
     PRIVATE,
     STATIC,
-    STORE,
     Classes,
     ClassFile,
     Instruction,
@@ -94,6 +91,10 @@ class CodePaths(Hierarchy):
                 yield from self._to_class(each.class_name, is_made=each.operation == NEW)
             elif each.member:
                 yield from self._to_member(each.member)
+            # A function is made with all types that it takes and gives: nothing catches that yet.
+            for descriptor in (each.descriptor, *(handle.descriptor for handle in each.handles)):
+                for name in _classes_in(descriptor):
+                    yield from self._to_class(name)
             for handle in each.handles:
                 yield from self._to_member(handle, effects.get(at))
 
@@ -157,9 +158,8 @@ class CodePaths(Hierarchy):
             method = declaring.methods[member.name, member.descriptor]
             for each in declaring.instructions(method):
                 left += each.handles
-                if each.member and each.operation == GET_STATIC:
-                    points |= points_named(each.member.owner)
-                elif each.member and simple(each.member) == ("Health$", "after"):
+                points |= self._point_in(each)
+                if each.member and simple(each.member) == ("Health$", "after"):
                     is_told = True
         return points if is_told else None
 
@@ -177,9 +177,12 @@ class CodePaths(Hierarchy):
         ]
         yield set(self.points), started
         every = [(each, m) for each in self.ours.values() for m in each.methods.values()]
-        of_points = {
-            point: [m for _, m in every if simple(m) == _REGISTER] for point in self.points
-        }
+        registering = [m for _, m in every if simple(m) == _REGISTER]
+        of_points = {point: list(registering) for point in self.points}
+        for each, method in every:
+            if method.name == "<clinit>":
+                for point in points_named(each.name):
+                    of_points[point].append(method)  # as `DecisionPoints` loads it
         others = []
         for each, method in every:
             for points, bodies in self._registered(each, method):
@@ -195,22 +198,21 @@ class CodePaths(Hierarchy):
     ) -> Iterator[tuple[set[str], list[Method]]]:
         """Points, and the function that is given to what switches them off for its faults."""
         code = list(declaring.instructions(method))
-        variables: dict[object, set[str]] = {}
         named: set[str] = set()
         for at, each in enumerate(code):
-            if each.operation == CAST and code[at + 1 :] and code[at + 1].operation == STORE:
-                variables[code[at + 1].operand] = points_named(each.class_name or "")
-            elif each.operation == LOAD:
-                named = named | variables.get(each.operand, set())
-            elif each.member and each.operation == GET_STATIC:
-                named = named | points_named(each.member.owner)
-            elif each.member and each.operation in CALLS and each.member.name != "wrapRefArray":
+            named = named | self._point_in(each)
+            if each.member and each.operation in CALLS and each.member.name != "wrapRefArray":
                 if at and _is_given(code, at):
                     called = simple(each.member)
                     off = self._switched_off(code, at) if called == _RECOVER else None
                     if called == _REGISTER or off:
                         yield off or named, self._bodies(code[at - 1])
                 named = set()
+
+    def _point_in(self, each: Instruction) -> set[str]:
+        """The point whose name an instruction has."""
+        name = each.operand[1:-1] if isinstance(each.operand, str) else ""
+        return {name} & self.points
 
     def _bodies(self, each: Instruction) -> list[Method]:
         bodies = [(self.ours.get(h.owner), (h.name, h.descriptor)) for h in each.handles]
@@ -247,10 +249,14 @@ class CodePaths(Hierarchy):
         }
 
     def _is_of_another(self, target: str | Method | Member, points: set[str]) -> bool:
-        """Whether it is in the package of a point that is none of these."""
+        """Whether it is in the package of a point, and these are not that point alone.
+
+        What all points have in common comes to the object of a point only where that was loaded:
+        a fault there costs that point, which has roots of its own.
+        """
         name = target if isinstance(target, str) else target.owner
         point = name.rpartition("/points/")[2].partition("/")[0]
-        return bool(points) and name in self.ours and point in self.points - points
+        return bool(points) and name in self.ours and point in self.points and points != {point}
 
     def _loaded_with(self, name: str) -> Iterator[Step]:
         for above in self.ours[name].parents:
@@ -270,6 +276,15 @@ def points_named(name: str) -> set[str]:
     package, _, last = name.rpartition("/")
     point = package.rpartition("/points/")[2]
     return {point} if last == point.title().replace("_", "") + "Point$" else set()
+
+
+def _classes_in(descriptor: str) -> list[str]:
+    """The classes that the types in a descriptor are of.
+
+    >>> _classes_in("(I[La/B;)Lc/D;")
+    ['a/B', 'c/D']
+    """
+    return re.findall("L([^;]+);", descriptor)
 
 
 def simple(member: Member | Method) -> tuple[str, str]:

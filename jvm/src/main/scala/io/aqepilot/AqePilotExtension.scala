@@ -1,6 +1,15 @@
 package io.aqepilot
 
 import org.apache.spark.sql.aqepilot.Start
+import org.apache.spark.sql.aqepilot.decision.DecisionPoints.{
+  DynamicJoinSelection,
+  JoinReorder,
+  JoinSelection,
+  PartitionCoalescing,
+  ShufflePartitions,
+  SkewJoin,
+  WriteDistribution
+}
 import org.apache.spark.sql.aqepilot.decision.{Health, Need}
 import org.apache.spark.sql.aqepilot.plans.JoinIdentity
 import org.apache.spark.sql.aqepilot.plans.promises.{
@@ -9,29 +18,17 @@ import org.apache.spark.sql.aqepilot.plans.promises.{
   RequiredDistribution
 }
 import org.apache.spark.sql.aqepilot.points.dynamic_join_selection.{
-  DynamicJoinSelectionPoint,
   PlannedJoins,
   SelectJoinDynamically
 }
-import org.apache.spark.sql.aqepilot.points.join_reorder.{JoinReorderPoint, ReorderJoins}
-import org.apache.spark.sql.aqepilot.points.join_selection.{
-  JoinSelectionPoint,
-  KeepSortMerge,
-  SelectJoin
-}
-import org.apache.spark.sql.aqepilot.points.partition_coalescing.{
-  PartitionCoalescingPoint,
-  StageRule
-}
-import org.apache.spark.sql.aqepilot.points.shuffle_partitions.{
-  SetShufflePartitions,
-  ShufflePartitionsPoint
-}
-import org.apache.spark.sql.aqepilot.points.skew_join.{SkewJoinPoint, SplitSkewedJoins}
+import org.apache.spark.sql.aqepilot.points.join_reorder.ReorderJoins
+import org.apache.spark.sql.aqepilot.points.join_selection.{KeepSortMerge, SelectJoin}
+import org.apache.spark.sql.aqepilot.points.partition_coalescing.StageRule
+import org.apache.spark.sql.aqepilot.points.shuffle_partitions.SetShufflePartitions
+import org.apache.spark.sql.aqepilot.points.skew_join.SplitSkewedJoins
 import org.apache.spark.sql.aqepilot.points.write_distribution.{
   DistributeV2Writes,
-  DistributeWrites,
-  WriteDistributionPoint
+  DistributeWrites
 }
 import org.apache.spark.sql.aqepilot.policy.sql.{AqePilotBytes, ScalarFunction}
 import org.apache.spark.sql.aqepilot.rule.Registered.at
@@ -87,32 +84,34 @@ class AqePilotExtension extends SparkSessionExtensionsProvider {
   private def log = LoggerFactory.getLogger("io.aqepilot.AqePilotExtension")
 
   private def rules(spark: SparkSessionExtensions): Unit = {
-    val (join, skew, coalescing) = (JoinSelectionPoint, SkewJoinPoint, PartitionCoalescingPoint)
-    at(JoinReorderPoint)(r => spark.injectPreCBORule(_ => r.logical(ReorderJoins)))
-    at(WriteDistributionPoint)(r => spark.injectPreCBORule(_ => r.logical(DistributeWrites)))
-    at(join, DynamicJoinSelectionPoint, skew) { r =>
+    at(JoinReorder)(r => spark.injectPreCBORule(_ => r.logical(ReorderJoins)))
+    at(WriteDistribution)(r => spark.injectPreCBORule(_ => r.logical(DistributeWrites)))
+    at(JoinSelection, DynamicJoinSelection, SkewJoin) { r =>
       spark.injectPlannerStrategy(_ => r.strategy(JoinIdentity))
     }
-    at(join)(r => spark.injectPlannerStrategy(_ => r.strategy(SelectJoin)))
-    at(WriteDistributionPoint)(r =>
+    at(JoinSelection)(r => spark.injectPlannerStrategy(_ => r.strategy(SelectJoin)))
+    at(WriteDistribution)(r =>
       spark.injectPlannerStrategy(_ => r.strategy(DistributeV2Writes))
     )
     if (Health.missing(Need.ofRequiredDistribution).isEmpty)
-      at(ShufflePartitionsPoint, skew, coalescing) { r =>
+      at(ShufflePartitions, SkewJoin, PartitionCoalescing) { r =>
         spark.injectQueryPostPlannerStrategyRule(_ => r.physical(RequiredDistribution))
       }
-    at(DynamicJoinSelectionPoint) { r =>
+    at(DynamicJoinSelection) { r =>
       spark.injectRuntimeOptimizerRule(_ => r.logical(SelectJoinDynamically))
     }
-    at(join)(r => spark.injectQueryStagePrepRule(_ => r.physical(KeepSortMerge)))
-    at(skew)(r => spark.injectQueryStagePrepRule(_ => r.physical(SplitSkewedJoins)))
-    at(ShufflePartitionsPoint) { r =>
+    at(JoinSelection)(r => spark.injectQueryStagePrepRule(_ => r.physical(KeepSortMerge)))
+    at(SkewJoin)(r => spark.injectQueryStagePrepRule(_ => r.physical(SplitSkewedJoins)))
+    at(ShufflePartitions) { r =>
       spark.injectQueryStagePrepRule(_ => r.physical(SetShufflePartitions))
     }
-    at()(r => spark.injectQueryStagePrepRule(_ => r.physical(PlannedJoins)))
-    at(coalescing)(r => spark.injectQueryStagePrepRule(_ => r.physical(FinalStage)))
-    at(coalescing)(r => spark.injectQueryStageOptimizerRule(_ => r.physical(StageRule())))
-    at(skew, coalescing)(r => spark.injectQueryStageOptimizerRule(_ => r.physical(MatchingReads)))
+    if (Health.isLinked(DynamicJoinSelection))
+      at()(r => spark.injectQueryStagePrepRule(_ => r.physical(PlannedJoins)))
+    at(PartitionCoalescing)(r => spark.injectQueryStagePrepRule(_ => r.physical(FinalStage)))
+    at(PartitionCoalescing)(r => spark.injectQueryStageOptimizerRule(_ => r.physical(StageRule())))
+    at(SkewJoin, PartitionCoalescing)(r =>
+      spark.injectQueryStageOptimizerRule(_ => r.physical(MatchingReads))
+    )
   }
 
   private def functions(spark: SparkSessionExtensions): Unit = {

@@ -65,7 +65,7 @@ class StaticMethodsSuite extends AnyFunSuite with BeforeAndAfterAll {
     "the application's settings" -> spark.sparkContext.conf.getAll.toSet,
     "the session's settings" -> spark.conf.getAll,
     "who evaluates costs" -> AqePilotCostEvaluator.Factory.get,
-    "points that are off" -> DecisionPoints.all.map(Health.reasonOff),
+    "points that are off" -> DecisionPoints.names.map(Health.reasonOff),
     "forced joins" -> JoinState.anyForced,
     "whose record it is" -> Record.source,
     "what the record counts" -> DecisionLog.getActive.map(_.counters),

@@ -1,9 +1,6 @@
 package org.apache.spark.sql.aqepilot.decision
 
 import org.apache.spark.SPARK_VERSION
-import org.apache.spark.sql.aqepilot.facts.FactsRow
-import org.apache.spark.sql.aqepilot.reasons.Reason
-import org.apache.spark.sql.types.{DataType, StringType, StructType}
 import org.scalatest.funsuite.AnyFunSuite
 
 class HealthSuite extends AnyFunSuite {
@@ -22,7 +19,8 @@ class HealthSuite extends AnyFunSuite {
 
   test("this jar fits the Spark it was compiled against") {
     assert(Health.build.sparkMinor === Health.minorOf(SPARK_VERSION))
-    DecisionPoints.all.foreach(p => assert(Health.reasonOff(p) === None, p.name))
+    assert(DecisionPoints.all.map(_.name) === DecisionPoints.names)
+    DecisionPoints.names.foreach(name => assert(Health.reasonOff(name) === None, name))
   }
 
   test("a class or a method that a vendor took away is named") {
@@ -35,23 +33,10 @@ class HealthSuite extends AnyFunSuite {
     )
   }
 
-  private def point(of: String): DecisionPoint[_] = new DecisionPoint[Any] {
-    override val name = of
-    override val (builtIn, summary, asked, answerMeaning) = ("", "", "", "")
-    override val facts: StructType = StructType(Nil)
-    override val answer: DataType = StringType
-    override val needs: Seq[Need] = Nil
-    override def parse(answer: Any): Any = answer
-    override def toAnswer(decision: Any): Any = decision
-    override def fates: FateReader = (_, _) => Nil
-    override def judge(answer: Any, facts: FactsRow, guards: Guards): Verdict[Any] =
-      Verdict(None, Reason.NullAnswer)
-  }
-
   test(
     "a point that comes to what this Spark lacks is off from then on, and after no other fault"
   ) {
-    val point = this.point("tried")
+    val point = "tried"
     Health.after(new IllegalStateException("why"), point)
     assert(Health.isLive(point))
     Health.after(new NoSuchMethodError("gone"), point)
@@ -100,9 +85,8 @@ class HealthSuite extends AnyFunSuite {
       )
   ).foreach { case (what, fault) =>
     test(s"no point is off for the driver's life after $what") {
-      val tried = point(what)
-      Health.after(fault, tried)
-      assert(Health.isLive(tried))
+      Health.after(fault, what)
+      assert(Health.isLive(what))
     }
   }
 
@@ -128,9 +112,8 @@ class HealthSuite extends AnyFunSuite {
     }
   ).foreach { case (what, fault) =>
     test(s"a point is off where this cannot be linked: $what") {
-      val tried = point(what)
-      Health.after(fault, tried)
-      assert(!Health.isLive(tried))
+      Health.after(fault, what)
+      assert(!Health.isLive(what))
     }
   }
 }

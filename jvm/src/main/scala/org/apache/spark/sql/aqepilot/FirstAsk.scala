@@ -37,7 +37,7 @@ final private class FirstAsk(sc: SparkContext, set: PolicySet) {
     *   what failed, of which the first ask will tell
     */
   def rehearse(): Seq[Throwable] = {
-    val live = set.policies.filter(p => p.isLive && Health.isLive(p.point))
+    val live = set.policies.filter(p => p.isLive && Health.isLive(p.point.name))
     val points = live.map(_.point).distinct
     val ofAll = Seq[() => Any](
       () => Fingerprint.of(plan),

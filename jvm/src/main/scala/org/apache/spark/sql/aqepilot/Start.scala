@@ -1,12 +1,9 @@
 package org.apache.spark.sql.aqepilot
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.decision.Health
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoints, Health}
 import org.apache.spark.sql.aqepilot.history.History
-import org.apache.spark.sql.aqepilot.points.cost_evaluation.{
-  CostEvaluationPoint,
-  CostEvaluatorInstall
-}
+import org.apache.spark.sql.aqepilot.points.cost_evaluation.CostEvaluatorInstall
 import org.apache.spark.sql.aqepilot.record.DecisionLog
 import org.apache.spark.sql.aqepilot.run.Control
 import org.apache.spark.sql.aqepilot.settings.AqePilotConf
@@ -26,7 +23,9 @@ object Start {
     val settings = AqePilotConf.settings
     FailOpen("settings", ())(AqePilotConf.register(settings))
     FailOpen("start", ())(registrations)
-    FailOpen.recover(CostEvaluationPoint.name)(Health.after(_, CostEvaluationPoint)) {
+    FailOpen.recover(DecisionPoints.CostEvaluation)(
+      Health.after(_, DecisionPoints.CostEvaluation)
+    ) {
       if (Health.isRightJar) SparkContext.getActive.foreach(sc => CostEvaluatorInstall(sc.conf))
     }
     def whereRight(begin: SparkContext => Unit) =

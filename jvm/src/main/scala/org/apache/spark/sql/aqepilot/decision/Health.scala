@@ -65,31 +65,49 @@ object Health {
   /** Whether the jar was built for the Spark that is running. */
   def isRightJar: Boolean = wrongJar.isEmpty
 
-  private lazy val off: Map[String, String] = DecisionPoints.all.flatMap { point =>
-    wrongJar.orElse(unmet(point)).map(point.name -> _)
+  private lazy val off: Map[String, String] = DecisionPoints.names.flatMap { name =>
+    wrongJar
+      .orElse(unlinkable.get(name))
+      .orElse(DecisionPoints.named(name).flatMap(unmet))
+      .map(name -> _)
   }.toMap
+
+  /** Of points whose classes cannot be linked. */
+  private lazy val unlinkable: Map[String, String] = DecisionPoints.faults.map {
+    case (name, fault) =>
+      val why = unfit(fault)
+      FailOpen.problem(pointOff(name, why))
+      name -> why
+  }
+
+  /** Whether a point's classes could be linked: where they could not, no code may refer to the point. */
+  def isLinked(name: String): Boolean = !unlinkable.contains(name)
 
   /** Of points that came to what cannot be linked. */
   private val unlinked = new ConcurrentHashMap[String, String]()
 
-  /** Why a point is off in this Spark; None when it is live. */
-  def reasonOff(point: DecisionPoint[_]): Option[String] =
-    off.get(point.name).orElse(Option(unlinked.get(point.name)))
+  /** Why the point of that name is off in this Spark; None when it is live. */
+  def reasonOff(name: String): Option[String] =
+    off.get(name).orElse(Option(unlinked.get(name)))
 
-  def isLive(point: DecisionPoint[_]): Boolean =
-    (off.isEmpty && unlinked.isEmpty) || reasonOff(point).isEmpty
+  /** Whether the point of that name works in this Spark. */
+  def isLive(name: String): Boolean =
+    (off.isEmpty && unlinked.isEmpty) || reasonOff(name).isEmpty
 
   /** Switches points off for the driver's life where their fault is that this Spark lacks something: the JVM links
     * it no better the next time. Other faults change nothing: what a user's data source or function cannot link is
     * the failure of the one ask that came to it.
+    *
+    * @param points
+    *   their names
     */
-  def after(fault: Throwable, points: DecisionPoint[_]*): Unit = fault match {
+  def after(fault: Throwable, points: String*): Unit = fault match {
     case e: LinkageError if LinkFaults.areOursOrSparks(e) =>
-      points.foreach(p => unlinked.putIfAbsent(p.name, unfit(e)))
+      points.foreach(unlinked.putIfAbsent(_, unfit(e)))
     case _ =>
   }
 
-  private def unfit(e: LinkageError): String =
+  private def unfit(e: Throwable): String =
     s"this Spark ($sparkVersion) does not fit: ${FailOpen.short(e)}"
 
   private def unmet(point: DecisionPoint[_]): Option[String] =
@@ -112,9 +130,9 @@ object Health {
     }.getOrElse(false)
 
   /** @param points
-    *   a point of these that is off is a problem: there are policies for it
+    *   names; a point of these that is off is a problem: there are policies for it
     */
-  def problems(points: Set[DecisionPoint[_]]): Seq[Problem] = {
+  def problems(points: Set[String]): Seq[Problem] = {
     val twoJars =
       if (jars.size < 2) Nil
       else
@@ -127,11 +145,14 @@ object Health {
     val off = wrongJar match {
       case Some(why) => Seq(Problem(Problem.WrongSparkJar, why))
       case None      =>
-        for {
-          point <- DecisionPoints.all if points.contains(point)
-          why <- reasonOff(point)
-        } yield Problem(Problem.PointOff, s"${point.name} is off: $why")
+        DecisionPoints.names.filter(points.contains).flatMap(problem)
     }
     twoJars ++ off
   }
+
+  /** What is wrong where the point of that name is off. */
+  def problem(point: String): Option[Problem] = reasonOff(point).map(pointOff(point, _))
+
+  private def pointOff(point: String, why: String) =
+    Problem(Problem.PointOff, s"$point is off: $why", point = Some(point))
 }

@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.decision.DecisionPoints
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoints, Health}
 import org.apache.spark.sql.aqepilot.facts.Runs
 import org.apache.spark.sql.aqepilot.policy.python.Caller
 import org.apache.spark.sql.aqepilot.reasons.Problem
@@ -125,7 +125,11 @@ object ConfiguredPolicies {
           p.within(mode, why)
         }
       }
-      (policies, problemsOf(name, modeWord, policies))
+      val off = DecisionPoints.faults.keys.toSeq.filter(at(_).isDefined).flatMap(Health.problem)
+      (
+        policies,
+        off ++ problemsOf(name, modeWord, policies, isDefined = texts.nonEmpty || off.nonEmpty)
+      )
     }.unzip
     new PolicySet(policies.flatten, problems.flatten)
   }
@@ -153,9 +157,14 @@ object ConfiguredPolicies {
     }
   }
 
-  private def problemsOf(name: String, mode: String, policies: Seq[NamedPolicy]): Seq[Problem] = {
+  private def problemsOf(
+      name: String,
+      mode: String,
+      policies: Seq[NamedPolicy],
+      isDefined: Boolean
+  ): Seq[Problem] = {
     val undefined =
-      if (policies.nonEmpty) None
+      if (isDefined) None
       else
         Some(
           Problem(

@@ -51,7 +51,7 @@ final class PolicySet(
   private val live: Map[String, Seq[NamedPolicy]] = policies.filter(_.isLive).groupBy(_.point.name)
 
   /** Those that there are policies for, also ones that are off. */
-  def points: Set[DecisionPoint[_]] = policies.map(_.point).toSet
+  def points: Set[String] = policies.map(_.point.name).toSet
 
   /** Whether anybody is to be asked at a point. */
   def isAsked(point: DecisionPoint[_]): Boolean =

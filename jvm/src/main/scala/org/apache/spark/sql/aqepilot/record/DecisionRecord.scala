@@ -110,7 +110,7 @@ object DecisionRecord {
     */
   def failingOpen[T](point: DecisionPoint[_], otherwise: => T)(body: => T): T =
     FailOpen.recover(point.name) { fault =>
-      FailOpen("health", ())(Health.after(fault, point))
+      FailOpen("health", ())(Health.after(fault, point.name))
       FailOpen("record", ())(Sessions.active.foreach { session =>
         undecided(session, point, Reason.InternalError, FailOpen.short(fault), None)
       })

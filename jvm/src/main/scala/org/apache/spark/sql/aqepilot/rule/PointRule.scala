@@ -114,7 +114,7 @@ object PointRule {
       evenUnasked: => Boolean = false
   )(decide: PointRule[D] => T): T =
     DecisionRecord.failingOpen(point, unchanged) {
-      if (!Health.isLive(point) || !concerns) unchanged
+      if (!Health.isLive(point.name) || !concerns) unchanged
       else {
         val set = PoliciesInForce.of(SQLConf.get)
         if (!set.isAsked(point) && !evenUnasked) unchanged

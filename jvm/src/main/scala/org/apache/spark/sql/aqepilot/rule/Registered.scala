@@ -2,7 +2,7 @@ package org.apache.spark.sql.aqepilot.rule
 
 import java.lang.reflect.Modifier
 
-import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Health}
+import org.apache.spark.sql.aqepilot.decision.Health
 import org.apache.spark.sql.aqepilot.spark.FailOpen
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -12,9 +12,9 @@ import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
   * lacks the hook or what a rule is made of, a rule that does nothing stands for it.
   *
   * @param points
-  *   those that cannot do without it, and are off then
+  *   the names of those that cannot do without it, and are off then
   */
-final class Registered(points: Seq[DecisionPoint[_]]) {
+final class Registered(points: Seq[String]) {
 
   def logical(rule: => Rule[LogicalPlan]): Rule[LogicalPlan] =
     orElse[Rule[LogicalPlan]](NoLogicalRule)(rule)
@@ -36,15 +36,17 @@ final class Registered(points: Seq[DecisionPoint[_]]) {
 
 object Registered {
 
-  /** Registers for some points; nothing, where not even a rule that does nothing could stand in. */
-  def at(points: DecisionPoint[_]*)(register: Registered => Unit): Unit =
+  /** Registers for some points, by their names. Nothing, where not even a rule that does nothing could stand in, and
+    * where none of the points can be linked: Spark would fail when it calls their rule.
+    */
+  def at(points: String*)(register: Registered => Unit): Unit =
     FailOpen.recover(named(points))(Health.after(_, points: _*)) {
       standIns
-      register(new Registered(points))
+      if (points.isEmpty || points.exists(Health.isLinked)) register(new Registered(points))
     }
 
-  private def named(points: Seq[DecisionPoint[_]]): String =
-    if (points.isEmpty) "rule" else points.map(_.name).mkString(", ")
+  private def named(points: Seq[String]): String =
+    if (points.isEmpty) "rule" else points.mkString(", ")
 
   private lazy val standIns: Unit =
     Seq[AnyRef](NoLogicalRule, NoPhysicalRule, NoStrategy).foreach(whole(_))

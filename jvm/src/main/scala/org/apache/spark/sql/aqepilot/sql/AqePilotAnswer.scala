@@ -62,11 +62,9 @@ object AqePilotAnswer
   private def typesOf(pointName: String): (StructType, Seq[DataType]) =
     if (pointName == "when") (DecisionPoints.whenFacts, Seq(BooleanType))
     else
-      DecisionPoints.named(pointName) match {
-        case Some(p) => (p.facts, p.answer +: p.alternative.toSeq)
-        case None    =>
-          val known = (DecisionPoints.names :+ "when").mkString(", ")
-          refuse(s"$name: no decision point is named '$pointName'; there are: $known.")
+      PointArgument.point(pointName, "when") match {
+        case Right(p)    => (p.facts, p.answer +: p.alternative.toSeq)
+        case Left(wrong) => refuse(s"$name: ${wrong.message}")
       }
 
   private def constant(argument: Expression, what: String): String = {

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.sql
 
-import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, DecisionPoints, Guardrails, Guards}
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guardrails, Guards}
 import org.apache.spark.sql.aqepilot.facts.FactsRow
 import org.apache.spark.sql.aqepilot.policy.python.Caller
 import org.apache.spark.sql.aqepilot.policy.{Answer, PolicyTexts}
@@ -25,13 +25,9 @@ object Rehearsal {
     *   for an unknown point, a text that does not bind, facts that are not JSON
     */
   def decide(pointName: String, text: String, facts: String): Seq[Any] = {
-    val point = DecisionPoints
-      .named(pointName)
-      .getOrElse(
-        throw new IllegalArgumentException(
-          s"no decision point is named '$pointName'; there are: ${DecisionPoints.names.mkString(", ")}"
-        )
-      )
+    val point = PointArgument
+      .point(pointName)
+      .fold(wrong => throw new IllegalArgumentException(wrong.message), known => known)
     val guards =
       Sessions.active.fold(NoGuards)(s => Guardrails.of(SQLConf.get, s.sparkContext))
     decide(point, text, parse(point, facts), guards)

@@ -150,19 +150,12 @@ object SqlFunctions {
     else if (point == "when")
       PolicyCompiler.compile(text, DecisionPoints.whenFacts, BooleanType).left.toOption
     else
-      DecisionPoints.named(point) match {
-        case Some(p) => PolicyTexts.compile(text, p, Caller.session(SQLConf.get)).left.toOption
-        case None    =>
-          Some(
-            PolicyError(
-              Problem.PolicyPointUnknown,
-              s"No decision point is named '$point'; there are: " +
-                s"${(DecisionPoints.names :+ "when").mkString(", ")}.",
-              None,
-              None,
-              NearestNames.of(String.valueOf(point), DecisionPoints.names)
-            )
-          )
+      PointArgument.point(point, "when") match {
+        case Right(p)    => PolicyTexts.compile(text, p, Caller.session(SQLConf.get)).left.toOption
+        case Left(wrong) =>
+          val names = if (wrong.code == Problem.PolicyPointUnknown) DecisionPoints.names else Nil
+          val nearest = NearestNames.of(String.valueOf(point), names)
+          Some(PolicyError(wrong.code, wrong.message.capitalize, None, None, nearest))
       }
 
   private def errorRow(e: PolicyError): Seq[Any] =

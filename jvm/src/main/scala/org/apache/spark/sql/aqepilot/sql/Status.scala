@@ -4,7 +4,7 @@ import java.time.Instant
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, DecisionPoints, Guardrails, Health}
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoints, Guardrails, Health}
 import org.apache.spark.sql.aqepilot.facts.Runs
 import org.apache.spark.sql.aqepilot.history.History
 import org.apache.spark.sql.aqepilot.points.cost_evaluation.CostEvaluatorInstall
@@ -41,7 +41,7 @@ private[aqepilot] object Status {
 
   /** Of a jar that was built for another Spark minor. */
   private def wrong: Seq[Seq[Any]] =
-    DecisionPoints.all.map(p => row("point", p.name, "off", Health.reasonOff(p).orNull)) ++
+    DecisionPoints.names.map(p => row("point", p, "off", Health.reasonOff(p).orNull)) ++
       Health.problems(Set.empty).map(p => row("problem", p.code, null, p.message))
 
   private def live: Seq[Seq[Any]] = {
@@ -63,13 +63,13 @@ private[aqepilot] object Status {
         .map(texts(shown))) ++
       part("history")(session.flatMap(s => History.of(s.sparkContext)).toSeq.flatMap(history)
         .map(texts(shown))) ++
-      part("point")(DecisionPoints.all.map { p =>
-        val off = Health.reasonOff(p).orElse(reasonOffHere(p, conf))
+      part("point")(DecisionPoints.names.map { name =>
+        val off = Health.reasonOff(name).orElse(reasonOffHere(name, conf))
         row(
           "point",
-          p.name,
+          name,
           if (off.isEmpty) "live" else "off",
-          off.getOrElse("beside " + p.builtIn)
+          off.orElse(DecisionPoints.named(name).map("beside " + _.builtIn)).orNull
         )
       }) ++
       part("policy")(set.policies.map(p =>
@@ -188,10 +188,12 @@ private[aqepilot] object Status {
       Seq(row(kind, Reason.InternalError.code, null, FailOpen.short(e)))
     }(rows)
 
-  private def reasonOffHere(p: DecisionPoint[_], conf: => SQLConf): Option[String] =
-    FailOpen.recover("status")(e => Option(FailOpen.short(e)))(
-      CostEvaluatorInstall.reasonOff(p, conf)
-    )
+  private def reasonOffHere(point: String, conf: => SQLConf): Option[String] =
+    if (point != DecisionPoints.CostEvaluation) None
+    else
+      FailOpen.recover("status")(e => Option(FailOpen.short(e)))(
+        CostEvaluatorInstall.reasonOff(conf)
+      )
 
   /** The application's functions and the session's own. */
   private def python(conf: SQLConf, set: PolicySet): Seq[Seq[Any]] = {

@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot.points.cost_evaluation
 import java.util.concurrent.atomic.AtomicReference
 
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Health}
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoints, Health}
 import org.apache.spark.sql.aqepilot.record.DecisionRecord
 import org.apache.spark.sql.aqepilot.rule.Registered
 import org.apache.spark.sql.aqepilot.spark.{FailOpen, OurCosts, SparkCosts}
@@ -37,9 +37,9 @@ object CostEvaluatorInstall {
 
   /** Before the first session's state is built out of this configuration. */
   def apply(running: SparkConf): Unit = synchronized {
-    if (Health.isLive(CostEvaluationPoint)) {
-      fault = FailOpen.recover(CostEvaluationPoint.name) { e =>
-        Health.after(e, CostEvaluationPoint)
+    if (Health.isLive(DecisionPoints.CostEvaluation)) {
+      fault = FailOpen.recover(DecisionPoints.CostEvaluation) { e =>
+        Health.after(e, DecisionPoints.CostEvaluation)
         Option(FailOpen.short(e))
       } {
         makeVisible(running)
@@ -98,17 +98,15 @@ object CostEvaluatorInstall {
     theirs.fold(SparkCosts.evaluator(SQLConf.get))(CostEvaluator.instantiate(_, running))
 
   /** Why the point is off in a session. */
-  def reasonOff(point: DecisionPoint[_], conf: SQLConf): Option[String] =
-    if (point != CostEvaluationPoint) None
-    else
-      conf.getConf(setting) match {
-        case Some(`ours`) => None
-        case Some(own)    => Some(s"the session's own ${setting.key}=$own stays")
-        case None         =>
-          Some(
-            fault.getOrElse(
-              "the session was made before the extension was applied, or unset " + setting.key
-            )
+  def reasonOff(conf: SQLConf): Option[String] =
+    conf.getConf(setting) match {
+      case Some(`ours`) => None
+      case Some(own)    => Some(s"the session's own ${setting.key}=$own stays")
+      case None         =>
+        Some(
+          fault.getOrElse(
+            "the session was made before the extension was applied, or unset " + setting.key
           )
-      }
+        )
+    }
 }
