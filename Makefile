@@ -123,7 +123,7 @@ install: $(patsubst %,.envs/spark-%/.installed,$(NEWEST) $(SMOKE)) ## the wheel 
 	$(UV) pip install --quiet -p .envs/spark-$*/bin/python --no-deps --reinstall $(WHEEL)
 	touch $@
 
-catalog: python/aqepilot/jars/aqepilot-spark-$(call ROW,$$3=="$(lastword $(FULL))")-$(VERSION).jar | .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready ## catalog.json from the Scala code, and points.py from that, both in python/aqepilot/
+catalog: python/aqepilot/jars/aqepilot-spark-$(call ROW,$$3=="$(lastword $(FULL))")-$(VERSION).jar | .envs/tools/.ready .envs/spark-$(lastword $(FULL))/.ready ## catalog.json from the Scala code, and modules of types from that, all in python/aqepilot/
 	$(JAVA) -cp "$<:$$(echo .envs/spark-$(lastword $(FULL))/lib/python*/site-packages/pyspark/jars)/*" org.apache.spark.sql.aqepilot.Catalog > target/catalog.json
 	cp target/catalog.json python/aqepilot/catalog.json
 	PYTHONPATH=python $(TOOLS)/python tools/points.py

@@ -22,7 +22,6 @@ import aqepilot.demo
 from aqepilot import catalog, recipes
 from aqepilot.analysis.experiment.job_runs import JobRuns
 from aqepilot.cli import main as cli
-from aqepilot.decision import COLUMNS, Decision
 from aqepilot.eventlog.frames import columns as log_columns
 from aqepilot.history import columns as history_columns
 from aqepilot.toml import tomllib
@@ -416,17 +415,8 @@ def _argparse_option(action: argparse.Action) -> list[str]:
 
 
 def columns() -> str:
-    meanings = _attributes()
-    return _table(("Column", "Meaning"), [[_code(name), meanings[name]] for name in COLUMNS])
-
-
-def _attributes() -> dict[str, str]:
-    """What the docstring of `Decision` says of each column."""
-    text = inspect.cleandoc(Decision.__doc__ or "").partition("Attributes:\n")[2]
-    pairs = re.findall(r"^    (\w+): (.*?)(?=^    \w|\Z)", text, re.DOTALL | re.MULTILINE)
-    meanings = {name: " ".join(meaning.split()) for name, meaning in pairs}
-    meanings["facts"] = meanings.pop("facts_json").removesuffix(" See `facts`.") + " JSON."
-    return meanings
+    rows = [[_code(column.name), column.meaning] for column in catalog.decision_columns()]
+    return _table(("Column", "Meaning"), rows)
 
 
 def events() -> str:

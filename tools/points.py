@@ -1,4 +1,7 @@
-"""Writes aqepilot/points.py, the types of facts and decisions, from catalog.json (make catalog)."""
+"""Writes modules of types from catalog.json (make catalog).
+
+Those are aqepilot/points.py, of facts and decisions, and aqepilot/decision_columns.py, of records.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,16 @@ from typing import NamedTuple
 
 from aqepilot import catalog
 
-PAGE = Path(catalog.__file__).with_name("points.py")
 WIDTH = 100
 SHARED = ("query", "conf", "cluster")
-TYPES = {"boolean": "bool", "int": "int", "bigint": "int", "double": "float", "string": "str"}
+TYPES = {
+    "boolean": "bool",
+    "int": "int",
+    "bigint": "int",
+    "double": "float",
+    "string": "str",
+    "timestamp": "datetime",
+}
 HEAD = '''\
 """Types of the facts and decisions of each decision point, for annotations and editors.
 
@@ -49,8 +58,36 @@ class Attribute(NamedTuple):
     items: tuple[Attribute, ...] = ()
 
 
+COLUMNS_HEAD = '''\
+"""The columns of a recorded decision.
+
+Generated from catalog.json: `make catalog`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+'''
+
+
+def columns() -> str:
+    """Returns the module of the columns of decisions, as `ruff format` would leave it."""
+    members = [
+        Attribute(
+            "facts_json" if column.name == "facts" else column.name,
+            TYPES[column.type] + (" | None" if column.is_optional else ""),
+            column.meaning,
+        )
+        for column in catalog.decision_columns()
+    ]
+    about = "The columns of `aqepilot_decisions()`; its `facts` are `facts_json`."
+    written = _class("DecisionColumns", "NamedTuple", about, members)
+    return f"{COLUMNS_HEAD}\n\n{written}\n"
+
+
 def page() -> str:
-    """Returns the whole module, as `ruff format` would leave it."""
+    """Returns the module of points, as `ruff format` would leave it."""
     points = catalog.points()
     shared = [part for name in SHARED for part in group(name.title(), _groups(points[0])[name])]
     shared = [*histories(), *shared]
@@ -176,4 +213,6 @@ def _fitted(line: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    package = Path(catalog.__file__).parent
+    package.joinpath("points.py").write_text(page(), "utf-8")
+    package.joinpath("decision_columns.py").write_text(columns(), "utf-8")

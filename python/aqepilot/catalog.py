@@ -77,6 +77,22 @@ class Point(NamedTuple):
     facts: tuple[Fact, ...]
 
 
+class Column(NamedTuple):
+    """A column of `aqepilot_decisions()`.
+
+    Attributes:
+        name: Its name.
+        type: Its Spark SQL type.
+        is_optional: Whether it may be null.
+        meaning: What it holds, its unit, and what null means.
+    """
+
+    name: str
+    type: str
+    is_optional: bool
+    meaning: str
+
+
 class Setting(NamedTuple):
     """A setting of aqepilot.
 
@@ -215,6 +231,14 @@ def _facts_at(key: str) -> tuple[Fact, ...]:
 def point_names() -> tuple[str, ...]:
     """Returns the names of the decision points."""
     return tuple(p.name for p in points())
+
+
+def decision_columns() -> tuple[Column, ...]:
+    """Returns every column of `aqepilot_decisions()`, in its order."""
+    return tuple(
+        Column(c["name"], c["type"], c["is_optional"], c["meaning"])
+        for c in _catalog()["decision_columns"]
+    )
 
 
 def settings() -> tuple[Setting, ...]:

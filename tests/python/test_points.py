@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aqepilot import catalog, points
+from aqepilot import catalog, decision_columns, points
 from aqepilot.worker import plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +21,11 @@ def generator():
 
 def test_the_types_are_up_to_date_with_the_catalogue():
     assert generator().page() == Path(points.__file__).read_text("utf-8"), "run `make catalog`"
+
+
+def test_the_columns_of_decisions_are_what_the_catalogue_says():
+    written = Path(decision_columns.__file__).read_text("utf-8")
+    assert generator().columns() == written, "run `make catalog`"
 
 
 def hints(kind):

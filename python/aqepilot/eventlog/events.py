@@ -64,11 +64,22 @@ def schema(fields: Mapping[str, str]) -> str:
     return ", ".join(f"`{name}` {kind}" for name, kind in fields.items())
 
 
+def field(column: str) -> str:
+    """Returns the field of our events that is a column.
+
+    >>> field("spark_answer"), field("asked_us")
+    ('sparkAnswer', 'askedMicros')
+    """
+    first, *more = column.replace("_us", "_micros").split("_")
+    return first + "".join(word.title() for word in more)
+
+
 def renamed(frame: DataFrame, fields: Iterable[str]) -> DataFrame:
     """Names fields of our events as our columns, and makes a timestamp of `time`."""
     from pyspark.sql import functions
 
     snake = {name: re.sub("[A-Z]", lambda m: f"_{m[0].lower()}", name) for name in fields}
+    snake = {name: column.replace("_micros", "_us") for name, column in snake.items()}
     time = functions.timestamp_millis("time")
     return frame.withColumn("time", time).withColumnsRenamed(snake)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from aqepilot.decision import COLUMNS as _DECISION
+from aqepilot import catalog
 
 VERSION = 6
 
@@ -168,15 +168,7 @@ QUERIES = _columns(
     ),
 )  # fmt: skip
 
-_DECISION_TYPES = {
-    "time": "timestamp", "decision_id": "bigint", "execution_id": "bigint", "join_id": "bigint",
-    "applied": "boolean", "asked_us": "double",
-}  # fmt: skip
-
-DECISIONS = _columns(
-    _OF_LOG,
-    tuple((name, _DECISION_TYPES.get(name, "string"), "see `Decision`") for name in _DECISION),
-)
+DECISIONS = _columns(_OF_LOG, tuple((c.name, c.type, c.meaning) for c in catalog.decision_columns()))
 
 POLICIES = _columns(
     _OF_LOG,

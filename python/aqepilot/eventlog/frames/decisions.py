@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from aqepilot import catalog
 from aqepilot.eventlog import events
 from aqepilot.eventlog.events import OURS
 from aqepilot.eventlog.files import LogFile
@@ -14,15 +15,13 @@ from aqepilot.eventlog.frames.applications import with_application
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+_OF_CLOSING = ("fate", "final_strategy")
+# The fields of the event: the columns, but for those of the closing event, and what is made whole.
 _DECISION = {
-    "time": "bigint", "decisionId": "bigint", "sessionId": "string", "executionId": "bigint",
-    "fingerprint": "string", "point": "string", "joinId": "bigint", "side": "string",
-    "tables": "string", "factsId": "string", "facts": "string", "policy": "string",
-    "revision": "string", "mode": "string", "answer": "string", "sparkAnswer": "string",
-    "sparkStrategy": "string", "applied": "boolean", "reason": "string", "detail": "string",
-    "askedMicros": "double", "subject": "string", "commonFactsId": "string",
-    "commonFacts": "string",
-}  # fmt: skip
+    events.field(column.name): column.type
+    for column in catalog.decision_columns()
+    if column.name not in _OF_CLOSING
+} | {"time": "bigint", "commonFactsId": "string", "commonFacts": "string"}
 _CLAIMED = ("claimed_by", "claimed_fingerprint")
 _CLOSED = (
     "`executionId` bigint, `fingerprint` string, `claimed` array<bigint>, "
@@ -45,12 +44,12 @@ def decisions(spark: SparkSession, files: Sequence[LogFile], heads: DataFrame) -
     made = events.renamed(
         events.read(spark, files, {f"{OURS}Decision": events.schema(_DECISION)}), _DECISION
     )
-    made = _with_whole_facts(made).withColumn("asked_us", functions.col("asked_micros"))
+    made = _with_whole_facts(made)
     closing = (
         events.read(spark, files, {f"{OURS}QueryClosed": _CLOSED})
         .select("log", functions.expr(_CLOSING))
         .groupBy("log", "decision_id")
-        .agg(*(functions.max(n).alias(n) for n in ("fate", "final_strategy", *_CLAIMED)))
+        .agg(*(functions.max(n).alias(n) for n in (*_OF_CLOSING, *_CLAIMED)))
     )
     joined = made.join(closing, ["log", "decision_id"], "left").withColumns(
         {

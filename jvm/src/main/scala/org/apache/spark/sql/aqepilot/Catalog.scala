@@ -8,8 +8,8 @@ import org.apache.spark.sql.aqepilot.policy.sql.AqePilotBytes
 import org.apache.spark.sql.aqepilot.reasons.{Fate, Problem, Reason}
 import org.apache.spark.sql.aqepilot.run.ControlRule
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Experiment, RunIdentity}
-import org.apache.spark.sql.aqepilot.sql.{AqePilotAnswer, SqlFunctions}
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.aqepilot.sql.{AqePilotAnswer, DecisionRow, SqlFunctions}
+import org.apache.spark.sql.types.{StructField, StructType}
 
 /** All names that a user may meet, with their meanings, as JSON: `python/aqepilot/catalog.json` is its output,
   * from which the command line and the docs are made.
@@ -41,6 +41,10 @@ object Catalog {
     pairs(root.putArray("run_sources"), "name", RunIdentity.Sources)
     pairs(root.putArray("experiment_units"), "name", Experiment.UnitKinds)
     pairs(root.putArray("control_selectors"), "name", ControlRule.Selectors)
+    val columns = root.putArray("decision_columns")
+    DecisionRow.all.foreach { column =>
+      leaf(columns.addObject(), "name", column.fact.field).put("is_optional", column.isOptional)
+    }
     root.set[ObjectNode]("spark_faults", mapper.readTree(SparkFaults.text))
     val functions = SqlFunctions.all.map(f => f.name -> f.usage) ++
       Seq(
@@ -71,11 +75,14 @@ object Catalog {
 
   private def leaves(to: ArrayNode, schema: StructType): Unit =
     DecisionPoints.leaves(schema).foreach { case (path, field) =>
-      to.addObject()
-        .put("path", path)
-        .put("type", field.dataType.catalogString)
-        .put("meaning", field.getComment().getOrElse(""))
+      leaf(to.addObject(), "path", field.copy(name = path))
     }
+
+  private def leaf(node: ObjectNode, key: String, field: StructField): ObjectNode =
+    node
+      .put(key, field.name)
+      .put("type", field.dataType.catalogString)
+      .put("meaning", field.getComment().getOrElse(""))
 
   private def setting(
       to: ArrayNode,

@@ -55,12 +55,12 @@ object Fact {
     def struct(name: String, meaning: String, schema: StructType)(row: A => InternalRow): Fact[A] =
       new Fact(field(name, schema, meaning), row)
 
-    /** An array of structs, one for each part. */
-    def rows(name: String, meaning: String, schema: StructType)(
-        parts: A => Seq[InternalRow]
+    /** An array of structs whose rows are there already. */
+    def structs(name: String, meaning: String, schema: StructType)(
+        rows: A => Seq[InternalRow]
     ): Fact[A] = new Fact(
       field(name, ArrayType(schema), meaning),
-      a => Option(parts(a)).map(rows => new GenericArrayData(rows.toArray[Any])).orNull
+      a => Option(rows(a)).map(known => new GenericArrayData(known.toArray[Any])).orNull
     )
   }
 

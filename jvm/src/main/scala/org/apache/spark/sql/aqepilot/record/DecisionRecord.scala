@@ -60,7 +60,7 @@ object DecisionRecord {
       outcome: (Reason, Option[String]) = (Reason.Applied, None)
   ): Unit = {
     val log = DecisionLog.of(session.sparkContext)
-    val draft = blank(session, point, executionId)
+    val draft = new Draft(session, point, executionId)
     lazy val about = subject
     lazy val fingerprint = new FactsRow(point.facts, asked.facts).string("query.fingerprint")
     lazy val decidedBy = asked.decidedBy
@@ -72,24 +72,15 @@ object DecisionRecord {
         else if (by.isDefined && by == decidedBy) outcome
         else (verdict.reason, verdict.detail)
       val answer = by.flatMap(_.answer.toOption)
-      val event = draft.copy(
-        decisionId = log.nextDecisionId(),
-        fingerprint = fingerprint,
-        joinId = about.joinId,
-        side = about.side,
+      val event = draft.event(
+        log.nextDecisionId(),
+        reason,
+        detail,
+        by = by,
+        about = Some(about),
         tables = about.tables,
-        factsId = about.factsId,
-        policy = by.map(_.policy.name),
-        revision = by.map(_.policy.revision),
-        mode = by.map(_.policy.mode.name),
-        answer = answer.map(_.text.take(MaxAnswerChars)),
-        sparkAnswer = about.sparkAnswer,
-        sparkStrategy = about.sparkStrategy,
-        applied = reason == Reason.Applied,
-        reason = reason.code,
-        detail = detail,
-        askedMicros = asked.micros,
-        subject = Some(about.name)
+        fingerprint = fingerprint,
+        askedMicros = asked.micros
       )
       Decided(
         event,
@@ -129,38 +120,62 @@ object DecisionRecord {
     val known = undecidedOf.of(session.sparkContext)
     if (known.add((executionId, point.name, reason.code))) {
       val log = DecisionLog.of(session.sparkContext)
-      val draft = blank(session, point, executionId)
-        .copy(tables = tables, reason = reason.code, detail = Some(detail))
-      log.decided(Seq(Decided(draft.copy(decisionId = log.nextDecisionId()))), FactsText.none)
+      val event = new Draft(session, point, executionId)
+        .event(log.nextDecisionId(), reason, Some(detail), tables = tables)
+      log.decided(Seq(Decided(event)), FactsText.none)
     }
   }
 
   private val MaxAnswerChars = 2000
 
-  private def blank(session: Sessions.Classic, point: DecisionPoint[_], executionId: Option[Long]) =
-    AqePilotDecision(
+  /** Makes the events of decisions that were made at once. */
+  final private class Draft(
+      session: Sessions.Classic,
+      point: DecisionPoint[_],
+      executionId: Option[Long]
+  ) {
+
+    private val time = System.currentTimeMillis()
+    private val owner = Owners.of(session, executionId)
+
+    /** @param by
+      *   whose answer it is; none where nobody answered
+      * @param about
+      *   none where nobody could be asked
+      */
+    def event(
+        id: Long,
+        reason: Reason,
+        detail: Option[String],
+        by: Option[PolicyAnswer[_]] = None,
+        about: Option[Subject[_]] = None,
+        tables: Option[String],
+        fingerprint: Option[String] = None,
+        askedMicros: Double = 0.0
+    ): AqePilotDecision = AqePilotDecision(
       schemaVersion = EventSchema.Version,
-      time = System.currentTimeMillis(),
-      decisionId = 0,
-      sessionId = Owners.of(session, executionId),
+      time = time,
+      decisionId = id,
+      sessionId = owner,
       executionId = executionId,
-      fingerprint = None,
+      fingerprint = fingerprint,
       point = point.name,
-      joinId = None,
-      side = None,
-      tables = None,
-      factsId = "",
+      joinId = about.flatMap(_.joinId),
+      side = about.flatMap(_.side),
+      tables = tables,
+      factsId = about.fold("")(_.factsId),
       facts = None,
-      policy = None,
-      revision = None,
-      mode = None,
-      answer = None,
-      sparkAnswer = None,
-      sparkStrategy = None,
-      applied = false,
-      reason = "",
-      detail = None,
-      askedMicros = 0.0,
-      subject = None
+      policy = by.map(_.policy.name),
+      revision = by.map(_.policy.revision),
+      mode = by.map(_.policy.mode.name),
+      answer = by.flatMap(_.answer.toOption.map(_.text.take(MaxAnswerChars))),
+      sparkAnswer = about.flatMap(_.sparkAnswer),
+      sparkStrategy = about.flatMap(_.sparkStrategy),
+      applied = reason == Reason.Applied,
+      reason = reason.code,
+      detail = detail,
+      askedMicros = askedMicros,
+      subject = about.map(_.name)
     )
+  }
 }

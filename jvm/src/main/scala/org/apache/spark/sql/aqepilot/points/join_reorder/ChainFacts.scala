@@ -33,7 +33,7 @@ private object ChainFacts {
 
   val chain: Facts[ChainToOrder] = new Facts(
     ofChain("num_relations", "relations in the chain")(_.relations.size),
-    ofChain.rows("relations", "the relations, in Spark's own order", relations.schema)(
+    ofChain.structs("relations", "the relations, in Spark's own order", relations.schema)(
       _.relations.map(relations.row(_).copy())
     ),
     ofChain("conditions", "conditions of the joins, as SQL")(_.chain.conditions.map(_.sql)),
@@ -43,7 +43,7 @@ private object ChainFacts {
     CommonFacts.sparkFaults(ofChain, "the chain")(c =>
       FaultShapes.met(JoinShape(Inner, Nil, None, c.chain.relations))
     ),
-    ofChain.rows(
+    ofChain.structs(
       "pruned",
       "relations of which Spark may read only some partitions, by what a broadcast holds (dynamic partition " +
         "pruning)",
