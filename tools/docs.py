@@ -269,7 +269,7 @@ def permissions() -> str:
 
 def jarmatrix() -> str:
     """What came of each jar on each Spark; in brackets what has to come of one."""
-    matrix = json.loads(jar_matrix.FOUND.read_text("utf-8"))
+    matrix = json.loads(jar_matrix.OUTCOMES.read_text("utf-8"))
     jars = [f"{row['minor']}_{row['scala']}" for row in _spark_rows()]
     lines = []
     for row in _spark_rows():
@@ -462,7 +462,7 @@ def _meaning(event: str, field: str) -> str:
     """What is said below, else what the column of the same name means."""
     column = re.sub(r"(?=[A-Z])", "_", field).lower()
     own = FIELD_MEANINGS.get(f"{event}.{field}") or FIELD_MEANINGS.get(field)
-    return own or _attributes().get(column) or ""
+    return own or {c.name: c.meaning for c in catalog.decision_columns()}.get(column, "")
 
 
 # Fields of events of which neither the Scala code nor a column says more than the name.

@@ -24,13 +24,13 @@ def main(group: str, only: tuple[str, ...]) -> None:
     for name in only or checks:
         began = time.monotonic()
         try:
-            said = checks[name]() or "passed"
-            skipped += [name] if said.startswith("skipped") else []
+            outcome = checks[name]() or "passed"
+            skipped += [name] if outcome.startswith("skipped") else []
         except Exception:
             failed.append(name)
             traceback.print_exc()
-            said = "FAILED"
-        print(f"{name}: {said}, {time.monotonic() - began:.0f} s", flush=True)
+            outcome = "FAILED"
+        print(f"{name}: {outcome}, {time.monotonic() - began:.0f} s", flush=True)
     passed = len(only or checks) - len(failed) - len(skipped)
     print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped")
     sys.exit(1 if failed else 0)

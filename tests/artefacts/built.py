@@ -50,12 +50,12 @@ def build(what: str, source: Path, to: Path) -> Path:
 
 def every_jar_is_in_the_wheel() -> None:
     with zipfile.ZipFile(WHEEL) as archive:
-        found = {Path(name).name for name in archive.namelist() if name.endswith(".jar")}
+        jars_in_wheel = {Path(name).name for name in archive.namelist() if name.endswith(".jar")}
     wanted = {
         f"aqepilot-spark-{row.minor}_{row.scala}-{__version__}.jar"
         for row in catalog.spark_minors()
     }
-    assert found == wanted, found ^ wanted
+    assert jars_in_wheel == wanted, jars_in_wheel ^ wanted
 
 
 def the_jars_have_this_version_and_the_licence() -> None:
@@ -84,11 +84,11 @@ def no_link_of_the_readme_is_relative() -> None:
 
 
 def each_python_that_is_promised_is_named() -> None:
-    found = metadata()
-    minors = [c.rpartition(" ")[2] for c in found.get_all("Classifier") if " :: 3." in c]
+    fields = metadata()
+    minors = [c.rpartition(" ")[2] for c in fields.get_all("Classifier") if " :: 3." in c]
     assert minors == [f"3.{minor}" for minor in range(10, 15)], minors
-    assert found["Requires-Python"] == f">={minors[0]}"
-    named = {url.partition(",")[0] for url in found.get_all("Project-URL")}
+    assert fields["Requires-Python"] == f">={minors[0]}"
+    named = {url.partition(",")[0] for url in fields.get_all("Project-URL")}
     assert named >= {"Homepage", "Documentation", "Source", "Issues", "Changelog"}, named
 
 
@@ -106,13 +106,13 @@ def the_tag_is_this_version() -> str | None:
 
 
 def changelog_and_citation_have_this_version() -> None:
-    said = subprocess.run(
+    version = subprocess.run(
         [sys.executable, "tools/release_notes.py", __version__],
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
-    assert said.returncode == 0, said.stderr
+    assert version.returncode == 0, version.stderr
     cited = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited == [__version__], cited
 
@@ -132,7 +132,7 @@ def a_second_build_is_equal() -> None:
 
 def the_sdist_holds_what_the_jars_are_built_of() -> None:
     with tarfile.open(SDIST) as archive:
-        found = {name.partition("/")[2] for name in archive.getnames()}
+        names = {name.partition("/")[2] for name in archive.getnames()}
     tracked = subprocess.run(
         ["git", "ls-files", "jvm/src", "project", "build.sbt", "Makefile", "tools", "python"],
         cwd=ROOT,
@@ -140,7 +140,7 @@ def the_sdist_holds_what_the_jars_are_built_of() -> None:
         text=True,
         check=True,
     ).stdout.split()
-    missing = sorted(path for path in tracked if (ROOT / path).exists() and path not in found)
+    missing = sorted(path for path in tracked if (ROOT / path).exists() and path not in names)
     assert tracked
     assert not missing, missing
 

@@ -30,8 +30,8 @@ def python_of(minor: str) -> Path | None:
     home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
     named = shutil.which(f"python{minor}")
     for path in filter(None, [named, *sorted(home.glob(f"{minor}.*/bin/python"))]):
-        said = subprocess.run([path, "-V"], capture_output=True, text=True)
-        if said.stdout.startswith(f"Python {minor}."):
+        version = subprocess.run([path, "-V"], capture_output=True, text=True)
+        if version.stdout.startswith(f"Python {minor}."):
             return Path(path)
     return None
 
@@ -76,10 +76,10 @@ def prints(run: Run, *command: str) -> str:
 def refuses(run: Run, words: str, *command: str) -> None:
     """It ends with 1, and says in a line what to do: no traceback."""
     done = run(*command)
-    said = f"{' '.join(command)} ended with {done.returncode}: {done.stderr[-2000:]}"
-    assert done.returncode == 1, said
-    assert words in done.stderr, said
-    assert "Traceback" not in done.stderr, said
+    failure = f"{' '.join(command)} ended with {done.returncode}: {done.stderr[-2000:]}"
+    assert done.returncode == 1, failure
+    assert words in done.stderr, failure
+    assert "Traceback" not in done.stderr, failure
 
 
 def needs_no_spark(run: Run) -> None:
@@ -125,9 +125,9 @@ def a_team_begins(run: Run) -> None:
     words = processes.words({f"spark.eventLog.{key}": value for key, value in logged.items()})
     conf = ["--properties-file", "team/conf/spark-defaults.conf"]
     assert "ROWS 1000" in prints(run, "spark-submit", *conf, *words, "job.py")
-    said = prints(run, "sh", "-c", "EVENT_LOGS=$PWD/logs sh team/check.sh")
-    assert "1 policy: good." in said, said
-    assert re.search(r"policies were asked [1-9]", said), said
+    printed = prints(run, "sh", "-c", "EVENT_LOGS=$PWD/logs sh team/check.sh")
+    assert "1 policy: good." in printed, printed
+    assert re.search(r"policies were asked [1-9]", printed), printed
 
 
 PAGE = Path("docs/start/quick-start.md")

@@ -70,8 +70,8 @@ def each_row_has_sources_scaladoc_and_a_pom_without_dependencies() -> None:
         space = {"m": "http://maven.apache.org/POM/4.0.0"}
         for wanted in ("name", "description", "url", "licenses/m:license", "developers", "scm"):
             assert pom.find(f"m:{wanted}", space) is not None, f"{stem}.pom has no {wanted}"
-        found = {child.tag.rpartition("}")[2] for child in pom}
-        assert not found & {"dependencies", "repositories", "parent"}, found
+        tags = {child.tag.rpartition("}")[2] for child in pom}
+        assert not tags & {"dependencies", "repositories", "parent"}, tags
 
 
 def scala_of_pyspark(spark: str) -> str:
@@ -151,16 +151,16 @@ def on(spark: str, scala: str) -> Callable[[], None]:
             has_another = scala != scala_of_pyspark(spark)
             env = of_scala_2_13(spark, folder) if has_another else None
             done = submit(spark, folder, *conf_of(spark, folder, scala), env=env)
-            said = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+            lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
             assert done.returncode == 0, done.stderr[-3000:]
-            found = json.loads(said[0].removeprefix("FOUND "))
-            assert (found["version"], found["scala"]) == (spark, scala)
-            assert found["is_same"]
-            assert "ShuffledHashJoin" in found["plan"], found["plan"]
+            answer = json.loads(lines[0].removeprefix("FOUND "))
+            assert (answer["version"], answer["scala"]) == (spark, scala)
+            assert answer["is_same"]
+            assert "ShuffledHashJoin" in answer["plan"], answer["plan"]
             fetched = list((folder / "ivy" / "jars").iterdir())
             assert [path.name for path in fetched if "aqepilot" in path.name], fetched
             assert len(fetched) == 1, f"the pom brought more: {fetched}"
-            assert "problem" not in found["status"]
+            assert "problem" not in answer["status"]
 
     return decides
 

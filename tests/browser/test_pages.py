@@ -41,7 +41,7 @@ assert SITE_PAGES, "There is no site in dist/site: make site."
 class Heard(NamedTuple):
     """What a page said and asked for while it was open."""
 
-    said: list[str]
+    messages: list[str]
     asked: list[str]
 
 
@@ -72,13 +72,13 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     of nothing.
     """
     folder = tmp_path_factory.mktemp("reports")
-    found = {}
+    reports = {}
     for name, data in REPORTS.items():
         (folder / f"{name}.html").write_text(
             test_report.rendered(data, Prices(currency="EUR", per_core_hour=0.5)), encoding="utf-8"
         )
-        found[name] = (folder / f"{name}.html").as_uri()
-    return found
+        reports[name] = (folder / f"{name}.html").as_uri()
+    return reports
 
 
 @pytest.fixture(scope="session")
@@ -99,13 +99,14 @@ def site() -> Iterator[str]:
 def opened(page: Page, address: str) -> Heard:
     """Opens an address and listens until it is quiet."""
     heard = Heard([], [])
-    page.on("console", lambda message: heard.said.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: heard.said.append(str(error)))
-    page.on("dialog", lambda dialog: (heard.said.append(dialog.message), dialog.dismiss()))
+    page.on("console", lambda message: heard.messages.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: heard.messages.append(str(error)))
+    page.on("dialog", lambda dialog: (heard.messages.append(dialog.message), dialog.dismiss()))
     page.on("request", lambda request: heard.asked.append(request.url))
-    page.on("requestfailed", lambda request: heard.said.append(f"failed: {request.url}"))
+    page.on("requestfailed", lambda request: heard.messages.append(f"failed: {request.url}"))
     page.on(
-        "response", lambda answer: answer.ok or heard.said.append(f"{answer.status}: {answer.url}")
+        "response",
+        lambda answer: answer.ok or heard.messages.append(f"{answer.status}: {answer.url}"),
     )
     page.goto(address, wait_until="networkidle")
     return heard
@@ -154,7 +155,7 @@ def test_all_of_a_report_is_reached_by_the_keyboard(page: Page, reports: dict[st
 def test_a_page_of_the_site_can_be_read(page: Page, site: str, path: str, scheme: str) -> None:
     """It says nothing in the console, asks nobody else, has what it shows, and fits the window."""
     heard = opened(page, site + path)
-    assert heard.said == []
+    assert heard.messages == []
     assert [address for address in heard.asked if not address.startswith((site, "data:"))] == []
     assert page.evaluate("document.body.dataset.mdColorScheme") == SCHEMES[scheme]
     empty = "[...document.images].filter(i => !i.naturalWidth || !i.alt).map(i => i.src)"
@@ -178,10 +179,10 @@ def test_search_finds(page: Page, site: str, words: str, leads_to: str) -> None:
     box = page.locator("input[name=query]")
     box.click()
     box.press_sequentially(words)
-    found = page.locator("a.md-search-result__link")
-    found.first.wait_for()
+    hits = page.locator("a.md-search-result__link")
+    hits.first.wait_for()
     shown(page, f"search-{words.replace(' ', '-')}")
-    links = [found.nth(i).get_attribute("href") or "" for i in range(found.count())]
+    links = [hits.nth(i).get_attribute("href") or "" for i in range(hits.count())]
     assert any(leads_to in link for link in links), links
     page.goto(next(link for link in links if leads_to in link))
     assert re.search(words.split()[0], page.locator(ARTICLE).inner_text(), re.IGNORECASE)

@@ -14,7 +14,7 @@ FRAMES = ("decisions", "queries", "stages", "policies", "experiments", "sub_plan
 def lines(app: str, queries: int = 2) -> list[str]:
     """A little log."""
     began = 1_763_800_000_000
-    found = [
+    parsed = [
         event_logs.event("SparkListenerLogStart", **{"Spark Version": "4.3.0"}),
         event_logs.event(
             "SparkListenerApplicationStart",
@@ -27,7 +27,7 @@ def lines(app: str, queries: int = 2) -> list[str]:
     ]
     for n in range(queries):
         at = began + n * 86_400_000
-        found += [
+        parsed += [
             event_logs.event(f"{SQL}ExecutionStart", executionId=n, description="q", time=at),
             event_logs.event(f"{SQL}ExecutionEnd", executionId=n, time=at + 5, errorMessage=""),
             event_logs.event(
@@ -44,7 +44,7 @@ def lines(app: str, queries: int = 2) -> list[str]:
                 subPlans=[{"kind": "PLAN", "same": "0" * 16, "shape": "1" * 16, "rows": n}],
             ),
         ]
-    return found
+    return parsed
 
 
 def differences(tables: Log, logs: Log) -> list[str]:

@@ -57,16 +57,16 @@ def run_all(spark: SparkSession, order: str, work: dict[str, Any], folder: Path)
         skewed.register(session, folder)
         skewed.settings(session, {"platform.does": case["does"], **case["settings"]})
         for name, texts in (work["policies"] | case["policies"]).items():
-            found = run(session, case["sql"], name, texts)
-            print("RESULT", json.dumps([order, case["name"], name, found]), flush=True)
+            answer = run(session, case["sql"], name, texts)
+            print("RESULT", json.dumps([order, case["name"], name, answer]), flush=True)
 
 
 def main() -> None:
-    given = json.loads(sys.argv[1])
-    for order, work in given["orders"].items():
+    task = json.loads(sys.argv[1])
+    for order, work in task["orders"].items():
         builder = SparkSession.builder.config("spark.sql.extensions", work["extensions"])
         spark = builder.getOrCreate()
-        run_all(spark, order, work, Path(given["folder"]))
+        run_all(spark, order, work, Path(task["folder"]))
         spark.stop()
 
 

@@ -282,8 +282,8 @@ def doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Doctor:
         quiet = ("--master", "local[1]", "--conf", "spark.ui.enabled=false")
         words = [str(word) for word in ("doctor", "--json", "--", *quiet, *submit_words)]
         done = CliRunner().invoke(main, words)
-        told = json.loads(done.stdout)
-        assert done.exit_code == (0 if told["is_well"] else 1)
-        return {f["code"]: f for f in told["findings"]}
+        answer = json.loads(done.stdout)
+        assert done.exit_code == (0 if answer["is_well"] else 1)
+        return {f["code"]: f for f in answer["findings"]}
 
     return run

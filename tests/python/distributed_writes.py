@@ -51,18 +51,18 @@ def facts(spark: SparkSession) -> dict[str, Any]:
     return json.loads(asked(spark)[-1].facts)
 
 
-def told(spark: SparkSession) -> str:
+def shown_plans(spark: SparkSession) -> str:
     """The plans of the newest execution that wrote something, as far as Spark has told them."""
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60000)
-    found = spark._jsparkSession.sharedState().statusStore().executionsList()
-    texts = [found.apply(i).physicalPlanDescription() for i in range(found.size())]
+    executions = spark._jsparkSession.sharedState().statusStore().executionsList()
+    texts = [executions.apply(i).physicalPlanDescription() for i in range(executions.size())]
     return [text for text in texts if "Execute Insert" in text][-1]
 
 
 def ran(spark: SparkSession) -> str:
     """The same, with the final plan. 4.3 does not tell it where a write is not planned."""
     give_up = time.monotonic() + 120
-    while "isFinalPlan=false" in (text := told(spark)):
+    while "isFinalPlan=false" in (text := shown_plans(spark)):
         assert time.monotonic() < give_up, text
         time.sleep(0.05)
     return text
@@ -73,12 +73,12 @@ def nodes(spark: SparkSession) -> list[str]:
     text = ran(spark)
     final = (text.partition("== Final Plan ==")[2] or text).partition("== Initial Plan ==")[0]
     tree = final.partition("\n\n")[0]
-    found = re.findall(r"^[ :+-]*(?:\* )?([A-Z]\w+(?: Insert\w+)?)", tree, re.MULTILINE)
-    return [name for name in found if name not in ("WholeStageCodegen", "InputAdapter")]
+    operators = re.findall(r"^[ :+-]*(?:\* )?([A-Z]\w+(?: Insert\w+)?)", tree, re.MULTILINE)
+    return [name for name in operators if name not in ("WholeStageCodegen", "InputAdapter")]
 
 
 def rebalances(spark: SparkSession) -> bool:
-    return "REBALANCE" in told(spark)
+    return "REBALANCE" in shown_plans(spark)
 
 
 def files(folder: Path | str) -> list[str]:
@@ -87,10 +87,10 @@ def files(folder: Path | str) -> list[str]:
 
 def written(spark: SparkSession, folder: Path) -> dict[str, list[Row]]:
     """The rows of each directory."""
-    found = {}
+    files = {}
     for part in {f.parent for f in folder.rglob("*.parquet")}:
-        found[str(part.relative_to(folder))] = spark.read.parquet(str(part)).collect()
-    return found
+        files[str(part.relative_to(folder))] = spark.read.parquet(str(part)).collect()
+    return files
 
 
 def assert_same(spark: SparkSession, one: Path, other: Path) -> None:

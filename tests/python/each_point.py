@@ -67,13 +67,13 @@ def _shuffle_partitions(df: DataFrame) -> int:
 
 
 def _kind_of_read(df: DataFrame) -> str:
-    return reads.of(df)[0].kind
+    return reads.listed(df)[0].kind
 
 
 def _order(df: DataFrame) -> list[str]:
     """The tables in the order in which the joins, bottom up, take them in."""
-    found = [t for join in reversed(plans.joins(df)) for t in (*join.left, *join.right)]
-    return list(dict.fromkeys(found))
+    tables = [t for join in reversed(plans.joins(df)) for t in (*join.left, *join.right)]
+    return list(dict.fromkeys(tables))
 
 
 def _files(df: DataFrame) -> int:

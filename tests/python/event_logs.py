@@ -84,7 +84,9 @@ CLOSED = {
 def closed(lines: Iterable[str]) -> dict[int, dict[str, Any]]:
     """What closing events say, by query, under the names of columns."""
     events = (json.loads(line) for line in lines if "AqePilotQueryClosed" in line[:80])
-    return {e["executionId"]: {name: e.get(of) for name, of in CLOSED.items()} for e in events}
+    return {
+        e["executionId"]: {name: e.get(field) for name, field in CLOSED.items()} for e in events
+    }
 
 
 def written(
@@ -97,8 +99,8 @@ def written(
         path.write_text(text)
         return path
     jvm: Any = spark._jvm
-    of = getattr(jvm.org.apache.spark.io, "CompressionCodec$")
-    stream = getattr(of, "MODULE$").createCodec(jvm.org.apache.spark.SparkConf(), codec)
+    compression = getattr(jvm.org.apache.spark.io, "CompressionCodec$")
+    stream = getattr(compression, "MODULE$").createCodec(jvm.org.apache.spark.SparkConf(), codec)
     out = stream.compressedContinuousOutputStream(jvm.java.io.FileOutputStream(str(path)))
     half = len(text) // 2
     for part in (text[:half], text[half:]):

@@ -33,10 +33,10 @@ SETS = [".union({0})"] * 3 + [".unionByName({0})", ".intersect({0})", ".subtract
 @st.composite
 def frames(draw: Draw, sources: Sequence[Relation], depth: int) -> Relation:
     """A DataFrame as a Python expression, in place of the relation's SQL."""
-    of = draw(_leaves(sources))
+    source = draw(_leaves(sources))
     for _ in range(depth):
-        of = draw(_calls(of) if one_in(draw, 3) else _joins(of, sources))
-    return of
+        source = draw(_calls(source) if one_in(draw, 3) else _joins(source, sources))
+    return source
 
 
 @st.composite
@@ -44,11 +44,11 @@ def _leaves(draw: Draw, sources: Sequence[Relation]) -> Relation:
     built = [source for source in sources if _is_variable(source.sql)]
     if built and not one_in(draw, 3):
         return one_of(draw, built)
-    of = draw(relations(sources, one_of(draw, [0, 0, 1])))
-    if of.sql.startswith("("):
-        return of._replace(sql=f'spark.sql("{of.statement}")')
-    text = of.sql if _is_variable(of.sql) else f'spark.table("{of.sql}")'
-    return of._replace(sql=text)
+    relation = draw(relations(sources, one_of(draw, [0, 0, 1])))
+    if relation.sql.startswith("("):
+        return relation._replace(sql=f'spark.sql("{relation.statement}")')
+    text = relation.sql if _is_variable(relation.sql) else f'spark.table("{relation.sql}")'
+    return relation._replace(sql=text)
 
 
 def _is_variable(sql: str) -> bool:
@@ -56,22 +56,22 @@ def _is_variable(sql: str) -> bool:
 
 
 @st.composite
-def _calls(draw: Draw, of: Relation) -> Relation:
+def _calls(draw: Draw, source: Relation) -> Relation:
     form = draw(st.integers(0, 4))
     if form == 4:
         # Who reads a frame with random numbers twice has to see the same ones.
-        names = _quoted(of.columns)
+        names = _quoted(source.columns)
         both = f'd.join(d, [{names}, "r"], "left_semi").select({names})'
-        return of._replace(sql=f'(lambda d: {both})({of.sql}.withColumn("r", F.rand()))')
+        return source._replace(sql=f'(lambda d: {both})({source.sql}.withColumn("r", F.rand()))')
     if form == 0:
-        columns = kept(draw, of.columns)
-        profile = of.profile
-        sql = f"{of.sql}.select({_quoted(columns)})"
+        columns = kept(draw, source.columns)
+        profile = source.profile
+        sql = f"{source.sql}.select({_quoted(columns)})"
         if one_in(draw, 3):
             sql += ".distinct()"
             profile = Profile(1, 1, 1, 1) if columns == ("k",) else profile
         return Relation(sql, profile, columns)
-    if form == 1 and {"k", "n"} <= {*of.columns}:
+    if form == 1 and {"k", "n"} <= {*source.columns}:
         call = one_of(
             draw,
             [
@@ -82,9 +82,9 @@ def _calls(draw: Draw, of: Relation) -> Relation:
                 '.withColumnRenamed("k", "m").select(F.col("m").alias("k"), "n")',
             ],
         )
-        return Relation(of.sql + call, of.profile, ("k", "n"))
-    call = one_of(draw, CALLS).format(c=one_of(draw, of.columns), all=_quoted(of.columns))
-    return of._replace(sql=of.sql + call)
+        return Relation(source.sql + call, source.profile, ("k", "n"))
+    call = one_of(draw, CALLS).format(c=one_of(draw, source.columns), all=_quoted(source.columns))
+    return source._replace(sql=source.sql + call)
 
 
 @st.composite

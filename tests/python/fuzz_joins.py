@@ -127,15 +127,15 @@ def numbered(draw: Draw, one: Relations, other: Relations) -> Relation:
     # Plain Spark makes a Cartesian product of a join without keys, and runs a side again itself.
     on, _ = condition(draw, left, right, has_keys=True)
     kind = one_of(draw, TYPES)
-    of = one_of(draw, "ab" if rows_of_both(kind) else "a")
-    side = left if of == "a" else right
+    target = one_of(draw, "ab" if rows_of_both(kind) else "a")
+    side = left if target == "a" else right
     numbers = one_of(draw, ["rand()", "rand()", "uuid()", "monotonically_increasing_id()"])
     distinct = f"(SELECT *, {numbers} AS r FROM (SELECT DISTINCT {side.all} FROM {side.sql}))"
-    a, b = (distinct, right.sql) if of == "a" else (left.sql, distinct)
-    names = ", ".join(f"{of}.{c}" for c in side.columns)
+    a, b = (distinct, right.sql) if target == "a" else (left.sql, distinct)
+    names = ", ".join(f"{target}.{c}" for c in side.columns)
     sql = (
         f"(SELECT {names} FROM {a} a {kind} {b} b ON {on}"
-        f" GROUP BY {names} HAVING count(DISTINCT {of}.r) = 1)"
+        f" GROUP BY {names} HAVING count(DISTINCT {target}.r) = 1)"
     )
     return side._replace(sql=sql)
 
@@ -167,7 +167,7 @@ def _using(draw: Draw[int], left: Relation, right: Relation, kind: str) -> Relat
 
 def _output(draw: Draw[int], names: dict[str, tuple[str, ...]]) -> tuple[tuple[str, ...], str]:
     """Draws which columns a join returns, and of which side each; the key may be another's."""
-    columns = kept(draw, in_order(c for of in names.values() for c in of))
+    columns = kept(draw, in_order(c for column in names.values() for c in column))
     most = one_of(draw, list(names))
     texts = []
     for c in columns:
@@ -269,6 +269,6 @@ def laterals(draw: Draw, one: Relations, inner: Relations) -> Relation:
     columns = kept(draw, left.columns)
     texts = [f"a.{c}" if c != "n" else "CAST(b.m AS BIGINT) AS n" for c in columns]
     where = one_of(draw, ["", "", " WHERE b.m > 2"])
-    of = f"{left.sql} a{kind} ({text.format(r=right.sql)}) b{on}{where}"
-    sql = f"(SELECT {', '.join(texts)} FROM {of})"
+    side_text = f"{left.sql} a{kind} ({text.format(r=right.sql)}) b{on}{where}"
+    sql = f"(SELECT {', '.join(texts)} FROM {side_text})"
     return Relation(sql, rows.plus(left.profile), columns)

@@ -30,8 +30,8 @@ _JOINS = ["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "LEFT SEMI JOIN", "LEFT ANT
 
 def write(spark: SparkSession) -> None:
     """Makes of each table a global temporary view; wants those that it has the rows of."""
-    for name, (of, rows) in OF_SPLIT.items():
-        df = spark.table(f"global_temp.{of}").select(*COLUMNS)
+    for name, (table, rows) in OF_SPLIT.items():
+        df = spark.table(f"global_temp.{table}").select(*COLUMNS)
         stored = storage_partitioned.table(spark, name, df, rows)
         stored.createOrReplaceGlobalTempView(name)
 
@@ -46,7 +46,8 @@ def settled(settings: dict[str, str]) -> dict[str, str]:
 def among(draw: Draw, sources: list[Relation]) -> list[Relation]:
     """In one of four queries most of what is read is stored so, and joined by that."""
     stored = [
-        Relation(f"global_temp.{name}", TABLES[of].profile) for name, (of, _) in OF_SPLIT.items()
+        Relation(f"global_temp.{name}", TABLES[table].profile)
+        for name, (table, _) in OF_SPLIT.items()
     ]
     if not one_in(draw, 4):
         return sources + stored
@@ -61,6 +62,6 @@ def _pair(draw: Draw, *stored: Relation) -> Relation:
     side = "b" if join == "RIGHT JOIN" else "a"
     columns = ", ".join(f"{side}.{c}" for c in COLUMNS)
     sql = f"(SELECT {columns} FROM {left.sql} a {join} {right.sql} b ON a.k = b.k)"
-    of = right if side == "b" else left
-    profile = of.profile if join.startswith("LEFT S") or join.startswith("LEFT A") else None
-    return Relation(sql, profile or left.profile.times(right.profile).plus(of.profile))
+    source = right if side == "b" else left
+    profile = source.profile if join.startswith("LEFT S") or join.startswith("LEFT A") else None
+    return Relation(sql, profile or left.profile.times(right.profile).plus(source.profile))

@@ -313,13 +313,13 @@ for _point in ANSWERS:
 
 
 @st.composite
-def policies(draw: st.DrawFn, of: dict[str, list[str]]) -> dict[str, str]:
+def policies(draw: st.DrawFn, points: dict[str, list[str]]) -> dict[str, str]:
     """Draws one or two policies for all decision points, as settings."""
     drawn = {}
     names = draw(st.sampled_from([["first"], ["first", "second"], ["second", "first"]]))
     for name, point in itertools.product(names, POINTS):
         if draw(st.integers(0, 5 if len(names) == 1 else 1)):
-            text = f"python:by_turns:{point}" if one_in(draw, 20) else one_of(draw, of[point])
+            text = f"python:by_turns:{point}" if one_in(draw, 20) else one_of(draw, points[point])
             drawn[f"spark.aqepilot.policy.{name}.{point}"] = text
     named = [name for name in names if any(f".{name}." in key for key in drawn)]
     for name in named:

@@ -71,8 +71,8 @@ def statements(draw: Draw[int]) -> str:
     sources = [draw(pruned()) for _ in range(one_of(draw, [1, 1, 2]))]
     if one_in(draw, 2):
         sources += [Relation("global_temp.keys", TABLES["keys"].profile)]
-    of: Relation = draw(relations(sources, one_of(draw, [0, 1, 1])))
-    return of.statement
+    source: Relation = draw(relations(sources, one_of(draw, [0, 1, 1])))
+    return source.statement
 
 
 def is_pruned(query: Query) -> bool:

@@ -65,32 +65,32 @@ def queries(draw: Draw) -> Query:
     ctes: list[str] = []
     named: list[Relation] = []
     for number in range(one_of(draw, [0, 0, 0, 1, 1, 1, 1, 2, 2, 3])):
-        found = draw(_definitions(_mixed(sources, named), number, tables, ctes))
-        steps += found[0]
-        named.append(found[1])
+        defined = draw(_definitions(_mixed(sources, named), number, tables, ctes))
+        steps += defined[0]
+        named.append(defined[1])
     known = _mixed(sources, named)
     action = one_of(draw, ACTIONS)
     # As many as policies and settings say, so that Spark leaves out the user's own shuffle.
     partitions = one_of(draw, [3, 3, 2, 7, 5]) if action == "partitions" else 0
     if not ctes and one_in(draw, 4):
-        of = draw(frames(known, one_of(draw, [1, 1, 1, 2, 2, 3])))
-        result, is_ordered = of.sql, False
+        frame = draw(frames(known, one_of(draw, [1, 1, 1, 2, 2, 3])))
+        result, is_ordered = frame.sql, False
         if partitions:
-            result += f'.repartition({partitions}, "{of.columns[0]}")'
+            result += f'.repartition({partitions}, "{frame.columns[0]}")'
         elif one_in(draw, 5):
-            names = ", ".join(f'"{c}"' for c in of.columns)
+            names = ", ".join(f'"{c}"' for c in frame.columns)
             result, is_ordered = f"{result}.orderBy({names})", True
     else:
-        of = draw(relations(known, one_of(draw, DEPTHS)))
+        frame = draw(relations(known, one_of(draw, DEPTHS)))
         if partitions and one_in(draw, 2):
-            of = draw(on_key(known))
+            frame = draw(on_key(known))
         if not partitions and action not in WRITES and one_in(draw, 8):
             sql, is_ordered = draw(statements(known, one_of(draw, [0, 0, 1]))), False
         elif partitions:
-            hint = f"/*+ REPARTITION({partitions}, {of.columns[0]}) */"
-            sql, is_ordered = f"SELECT {hint} {of.all} FROM {of.sql} a", False
+            hint = f"/*+ REPARTITION({partitions}, {frame.columns[0]}) */"
+            sql, is_ordered = f"SELECT {hint} {frame.all} FROM {frame.sql} a", False
         else:
-            sql, is_ordered = draw(_tops(of))
+            sql, is_ordered = draw(_tops(frame))
         with_ctes = f"WITH {', '.join(ctes)} " if ctes else ""
         result = f'spark.sql("{with_ctes}{sql}")'
     steps.append(f"result = {result}")
@@ -115,56 +115,58 @@ def _definitions(
         kind = "cte"
     depth = one_of(draw, [0, 0, 1, 1, 1])
     if kind == "frame":
-        of = draw(frames(sources, depth))
+        frame = draw(frames(sources, depth))
         name = f"df{number}"
         cached = ".cache()" if one_in(draw, 8) else ""
-        steps = [f"{name} = {of.sql}{cached}", f'{name}.createOrReplaceTempView("{name}")']
-        return steps, of._replace(sql=name)
+        steps = [f"{name} = {frame.sql}{cached}", f'{name}.createOrReplaceTempView("{name}")']
+        return steps, frame._replace(sql=name)
     if kind == "kept":
         # A view of the catalog reads no temporary one.
         lasting = [s for s in sources if s.sql.startswith("tables.")]
         if lasting:
-            of = draw(relations(lasting, depth))
-            if "global_temp." not in of.sql and "py(" not in of.sql:
+            frame = draw(relations(lasting, depth))
+            if "global_temp." not in frame.sql and "py(" not in frame.sql:
                 name = f"tables.v{number}"
                 return [
-                    f'spark.sql("CREATE OR REPLACE VIEW {name} AS {of.statement}")'
-                ], of._replace(sql=name)
+                    f'spark.sql("CREATE OR REPLACE VIEW {name} AS {frame.statement}")'
+                ], frame._replace(sql=name)
         kind = "view"
-    of = draw(relations(sources, depth))
+    frame = draw(relations(sources, depth))
     name = f"{kind[0]}{number}"
     if kind == "cte":
         if one_in(draw, 5):
-            return [], _read_twice(of, name, ctes)
-        ctes.append(f"{name} AS ({of.statement})")
-        return [], of._replace(sql=name)
+            return [], _read_twice(frame, name, ctes)
+        ctes.append(f"{name} AS ({frame.statement})")
+        return [], frame._replace(sql=name)
     if kind == "cached":
-        return [f'spark.sql("CACHE LAZY TABLE {name} AS {of.statement}")'], of._replace(sql=name)
-    return [f'spark.sql("CREATE OR REPLACE TEMPORARY VIEW {name} AS {of.statement}")'], of._replace(
-        sql=name
-    )
+        return [f'spark.sql("CACHE LAZY TABLE {name} AS {frame.statement}")'], frame._replace(
+            sql=name
+        )
+    return [
+        f'spark.sql("CREATE OR REPLACE TEMPORARY VIEW {name} AS {frame.statement}")'
+    ], frame._replace(sql=name)
 
 
-def _read_twice(of: Relation, name: str, ctes: list[str]) -> Relation:
+def _read_twice(source: Relation, name: str, ctes: list[str]) -> Relation:
     """The relation's own rows, if both readers of random numbers beside them see the same ones."""
-    ctes.append(f"{name} AS (SELECT {of.all}, rand() AS r FROM {of.sql})")
-    same = " AND ".join(f"a.{c} <=> b.{c}" for c in of.columns)
+    ctes.append(f"{name} AS (SELECT {source.all}, rand() AS r FROM {source.sql})")
+    same = " AND ".join(f"a.{c} <=> b.{c}" for c in source.columns)
     exists = f"EXISTS (SELECT 1 FROM {name} b WHERE a.r = b.r AND {same})"
-    return of._replace(sql=f"(SELECT {of.all} FROM {name} a WHERE {exists})")
+    return source._replace(sql=f"(SELECT {source.all} FROM {name} a WHERE {exists})")
 
 
 @st.composite
-def _tops(draw: Draw, of: Relation) -> tuple[str, bool]:
+def _tops(draw: Draw, source: Relation) -> tuple[str, bool]:
     """Draws what the query returns of a relation, and whether in a defined order."""
     if one_in(draw, 2):
-        return of.statement, False
-    sort = f"ORDER BY {', '.join(draw(st.permutations(of.columns)))}"
-    from_ = f"FROM {of.sql} a"
-    columns = ", ".join(f"a.{c}" for c in of.columns)
+        return source.statement, False
+    sort = f"ORDER BY {', '.join(draw(st.permutations(source.columns)))}"
+    from_ = f"FROM {source.sql} a"
+    columns = ", ".join(f"a.{c}" for c in source.columns)
     return one_of(
         draw,
         [
-            (f"SELECT {of.columns[0]} {from_}", False),
+            (f"SELECT {source.columns[0]} {from_}", False),
             *[
                 (f"SELECT {text} {from_}", False)
                 for text in fitting(
@@ -173,13 +175,13 @@ def _tops(draw: Draw, of: Relation) -> tuple[str, bool]:
                         "count(*) c, sum(a.n) n, count(DISTINCT a.k) k",
                         "count(*) c, max(a.j) j, count(DISTINCT a.j) m",
                     ],
-                    a=of.columns,
+                    a=source.columns,
                 )
             ],
             (f"SELECT {columns}, count(*) c {from_} GROUP BY {columns}", False),
-            (f"SELECT {of.all} {from_} {sort}", True),
-            (f"SELECT {of.all} {from_} {sort} LIMIT 20", True),
-            (f"SELECT {of.all} {from_} {sort} LIMIT 30 OFFSET 7", True),
-            (f"SELECT {of.all} {from_} ORDER BY {of.columns[0]} DESC NULLS LAST", False),
+            (f"SELECT {source.all} {from_} {sort}", True),
+            (f"SELECT {source.all} {from_} {sort} LIMIT 20", True),
+            (f"SELECT {source.all} {from_} {sort} LIMIT 30 OFFSET 7", True),
+            (f"SELECT {source.all} {from_} ORDER BY {source.columns[0]} DESC NULLS LAST", False),
         ],
     )

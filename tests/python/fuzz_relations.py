@@ -71,18 +71,18 @@ def on_key(sources: Sequence[Relation]) -> Relations:
 @st.composite
 def _leaves(draw: Draw, sources: Sequence[Relation]) -> Relation:
     """A source, now and then a few of its columns, or the keys alone, each once."""
-    of = one_of(draw, sources)
+    source = one_of(draw, sources)
     form = draw(st.integers(0, 7))
     if form > 1:
-        return of
-    columns = kept(draw, of.columns)
+        return source
+    columns = kept(draw, source.columns)
     text = ", ".join(columns)
     if form:
-        return of._replace(sql=f"(SELECT {text} FROM {of.sql})", columns=columns)
-    profile = Profile(1, 1, 1, 1) if columns == ("k",) else of.profile
-    how = f"DISTINCT {text} FROM {of.sql}"
+        return source._replace(sql=f"(SELECT {text} FROM {source.sql})", columns=columns)
+    profile = Profile(1, 1, 1, 1) if columns == ("k",) else source.profile
+    how = f"DISTINCT {text} FROM {source.sql}"
     if draw(st.booleans()):
-        how = f"{text} FROM {of.sql} GROUP BY {text}"
+        how = f"{text} FROM {source.sql} GROUP BY {text}"
     return Relation(f"(SELECT {how})", profile, columns)
 
 
@@ -126,34 +126,36 @@ SCALARS = [
 
 @st.composite
 def _filters(draw: Draw, below: Relations) -> Relation:
-    of = draw(below)
-    where = one_of(draw, fitting(PREDICATES, a=of.columns))
-    return of._replace(sql=f"(SELECT {of.all} FROM {of.sql} a WHERE {where})")
+    source = draw(below)
+    where = one_of(draw, fitting(PREDICATES, a=source.columns))
+    return source._replace(sql=f"(SELECT {source.all} FROM {source.sql} a WHERE {where})")
 
 
-def _subquery(draw: Draw, texts: list[str], of: Relation, inner: Relations) -> str | None:
+def _subquery(draw: Draw, texts: list[str], outer: Relation, inner: Relations) -> str | None:
     other = draw(inner)
     hint = f"/*+ {one_of(draw, HINTS[:3])}(s) */ " if one_in(draw, 8) else ""
-    found = fitting(texts, a=of.columns, s=other.columns)
-    return one_of(draw, found).format(h=hint, r=other.sql) if found else None
+    columns = fitting(texts, a=outer.columns, s=other.columns)
+    return one_of(draw, columns).format(h=hint, r=other.sql) if columns else None
 
 
 @st.composite
 def _subquery_filters(draw: Draw, below: Relations, inner: Relations) -> Relation:
-    of = draw(below)
-    where = _subquery(draw, SUBQUERIES, of, inner) or "true"
-    columns = kept(draw, of.columns)
+    source = draw(below)
+    where = _subquery(draw, SUBQUERIES, source, inner) or "true"
+    columns = kept(draw, source.columns)
     texts = ", ".join(columns)
-    return of._replace(sql=f"(SELECT {texts} FROM {of.sql} a WHERE {where})", columns=columns)
+    return source._replace(
+        sql=f"(SELECT {texts} FROM {source.sql} a WHERE {where})", columns=columns
+    )
 
 
 @st.composite
 def _scalars(draw: Draw, below: Relations, inner: Relations) -> Relation:
-    of = draw(below)
-    n = _subquery(draw, SCALARS, of, inner) or "7L"
-    columns = in_order({*kept(draw, of.columns), "n"})
+    source = draw(below)
+    n = _subquery(draw, SCALARS, source, inner) or "7L"
+    columns = in_order({*kept(draw, source.columns), "n"})
     texts = ", ".join(f"{n} AS n" if c == "n" else c for c in columns)
-    return of._replace(sql=f"(SELECT {texts} FROM {of.sql} a)", columns=columns)
+    return source._replace(sql=f"(SELECT {texts} FROM {source.sql} a)", columns=columns)
 
 
 # What may be called by another column's name.
@@ -171,13 +173,13 @@ RENAMED = {
 @st.composite
 def _choices(draw: Draw, below: Relations) -> Relation:
     """A projection: fewer columns, columns under other names, what Python or Spark computes."""
-    of = draw(below)
-    columns = kept(draw, of.columns)
+    source = draw(below)
+    columns = kept(draw, source.columns)
     texts = [
-        one_of(draw, fitting(RENAMED[c], a=of.columns)) if c in RENAMED else f"a.{c}"
+        one_of(draw, fitting(RENAMED[c], a=source.columns)) if c in RENAMED else f"a.{c}"
         for c in columns
     ]
-    return of._replace(sql=f"(SELECT {', '.join(texts)} FROM {of.sql} a)", columns=columns)
+    return source._replace(sql=f"(SELECT {', '.join(texts)} FROM {source.sql} a)", columns=columns)
 
 
 # ---- aggregates, windows, sets, sorts, exchanges
@@ -234,35 +236,35 @@ EXCHANGES = [
 
 @st.composite
 def _aggregates(draw: Draw, below: Relations) -> Relation:
-    of = draw(below)
+    source = draw(below)
     if one_in(draw, 3):
-        columns = kept(draw, of.columns)
-        sql = f"(SELECT DISTINCT {', '.join(columns)} FROM {of.sql} a)"
-        return of._replace(sql=sql, columns=columns)
-    by = one_of(draw, fitting(GROUPINGS, a=of.columns))
-    columns = in_order({*kept(draw, of.columns), *GROUPINGS[by]})
+        columns = kept(draw, source.columns)
+        sql = f"(SELECT DISTINCT {', '.join(columns)} FROM {source.sql} a)"
+        return source._replace(sql=sql, columns=columns)
+    by = one_of(draw, fitting(GROUPINGS, a=source.columns))
+    columns = in_order({*kept(draw, source.columns), *GROUPINGS[by]})
     texts = [
-        f"a.{c}" if c in GROUPINGS[by] else one_of(draw, fitting(AGGREGATED[c], a=of.columns))
+        f"a.{c}" if c in GROUPINGS[by] else one_of(draw, fitting(AGGREGATED[c], a=source.columns))
         for c in columns
     ]
     having = one_of(draw, ["", "", "", " HAVING count(*) > 1"])
     groups = 1 if by == "a.k" else 4
     profile = Profile(groups, groups, groups, groups)
-    if of.profile.rows < KEYS:
-        profile = of.profile.scaled(2)
-    sql = f"(SELECT {', '.join(texts)} FROM {of.sql} a GROUP BY {by}{having})"
+    if source.profile.rows < KEYS:
+        profile = source.profile.scaled(2)
+    sql = f"(SELECT {', '.join(texts)} FROM {source.sql} a GROUP BY {by}{having})"
     return Relation(sql, profile, columns)
 
 
 @st.composite
 def _windows(draw: Draw, below: Relations) -> Relation:
-    of = draw(below)
-    window = one_of(draw, fitting(WINDOWS, a=of.columns)).format(all=of.all)
-    columns = in_order({*of.columns, "n"})
+    source = draw(below)
+    window = one_of(draw, fitting(WINDOWS, a=source.columns)).format(all=source.all)
+    columns = in_order({*source.columns, "n"})
     texts = ", ".join("CAST(w AS BIGINT) AS n" if c == "n" else c for c in columns)
     where = one_of(draw, ["", " WHERE w <= 3"])
-    inner = f"(SELECT {of.all}, {window} AS w FROM {of.sql} a) a{where}"
-    return of._replace(sql=f"(SELECT {texts} FROM {inner})", columns=columns)
+    inner = f"(SELECT {source.all}, {window} AS w FROM {source.sql} a) a{where}"
+    return source._replace(sql=f"(SELECT {texts} FROM {inner})", columns=columns)
 
 
 WORDS = ["UNION ALL"] * 6 + ["UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "MINUS"]
@@ -285,31 +287,33 @@ def _set_operations(draw: Draw, below: Relations) -> Relation:
 
 @st.composite
 def _sorted_limits(draw: Draw, below: Relations) -> Relation:
-    of = draw(below)
+    source = draw(below)
     limit = one_of(draw, ["LIMIT 40", "LIMIT 7 OFFSET 3", "LIMIT 1", ""])
-    columns = kept(draw, of.columns)
+    columns = kept(draw, source.columns)
     order = draw(st.permutations(columns).map(", ".join))
-    sql = f"(SELECT {', '.join(columns)} FROM {of.sql} a ORDER BY {order} {limit})"
-    return of._replace(sql=sql, columns=columns)
+    sql = f"(SELECT {', '.join(columns)} FROM {source.sql} a ORDER BY {order} {limit})"
+    return source._replace(sql=sql, columns=columns)
 
 
 @st.composite
 def _exchanges(draw: Draw, below: Relations) -> Relation:
-    of = draw(below)
-    how = one_of(draw, fitting(EXCHANGES, a=of.columns))
+    source = draw(below)
+    how = one_of(draw, fitting(EXCHANGES, a=source.columns))
     if " BY " in how:
-        return of._replace(sql=f"(SELECT {of.all} FROM {of.sql} a {how})")
-    return of._replace(sql=f"(SELECT /*+ {how.replace('a.', '')} */ {of.all} FROM {of.sql} a)")
+        return source._replace(sql=f"(SELECT {source.all} FROM {source.sql} a {how})")
+    return source._replace(
+        sql=f"(SELECT /*+ {how.replace('a.', '')} */ {source.all} FROM {source.sql} a)"
+    )
 
 
 @st.composite
 def _explodes(draw: Draw, below: Relations) -> Relation:
-    of = draw(below)
+    source = draw(below)
     exploded = one_of(
-        draw, fitting(["a.tags", "split('s1,s2', ',')", "array(a.j, 's3')"], a=of.columns)
+        draw, fitting(["a.tags", "split('s1,s2', ',')", "array(a.j, 's3')"], a=source.columns)
     )
-    columns = in_order({*kept(draw, of.columns), "j"})
+    columns = in_order({*kept(draw, source.columns), "j"})
     texts = ", ".join("t AS j" if c == "j" else f"a.{c}" for c in columns)
     outer = one_of(draw, ["", "OUTER "])
-    sql = f"(SELECT {texts} FROM {of.sql} a LATERAL VIEW {outer}explode({exploded}) e AS t)"
-    return Relation(sql, of.profile.scaled(2), columns)
+    sql = f"(SELECT {texts} FROM {source.sql} a LATERAL VIEW {outer}explode({exploded}) e AS t)"
+    return Relation(sql, source.profile.scaled(2), columns)

@@ -79,9 +79,9 @@ class Table(NamedTuple):
 
     @property
     def profile(self) -> Profile:
-        found = Counter(map(self.key, range(self.rows)))
-        other = sum(found[key] for key in range(2, KEYS)) / (KEYS - 2)
-        return Profile(found[0], found[1], found[None], other)
+        counts = Counter(map(self.key, range(self.rows)))
+        other = sum(counts[key] for key in range(2, KEYS)) / (KEYS - 2)
+        return Profile(counts[0], counts[1], counts[None], other)
 
 
 # Ranges mostly: to scan a file, Spark sends each task the whole Hadoop configuration.

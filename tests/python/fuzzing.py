@@ -134,7 +134,7 @@ class Tally:
         self.fates.update((d.point, d.fate) for d in run.decisions if d.applied)
 
     def asked(self, point: str) -> int:
-        return sum(count for (of, _), count in self.decisions.items() if of == point)
+        return sum(count for (name, _), count in self.decisions.items() if name == point)
 
     def applied(self, point: str) -> int:
         return self.decisions[point, "APPLIED"]
@@ -342,10 +342,12 @@ def _acted(spark: SparkSession, df: DataFrame, query: Query) -> list[Any]:
         return fuzz_partitions.counted(df, query.action)
     if query.action == "partitions":
         df.collect()  # an RDD of its own would have plain Spark's
-        found = df.rdd.glom().collect()
-        rows = [row for partition in found for row in partition]
-        places = {(row[0], place) for place, partition in enumerate(found) for row in partition}
-        is_as_asked = len(found) == query.partitions and len(places) == len(
+        partitions = df.rdd.glom().collect()
+        rows = [row for partition in partitions for row in partition]
+        places = {
+            (row[0], place) for place, partition in enumerate(partitions) for row in partition
+        }
+        is_as_asked = len(partitions) == query.partitions and len(places) == len(
             {row[0] for row in rows}
         )
         return [*rows, ("partitions as asked for",)] if is_as_asked else rows
@@ -359,7 +361,7 @@ def _written(spark: SparkSession, df: DataFrame, query: Query) -> list[Any]:
 
     Of numbers with a point, 0.0 and -0.0 are two directories that plain Spark may open twice.
     """
-    names = [name for name, of in df.dtypes if of in ("bigint", "int", "string", "date")]
+    names = [name for name, kind in df.dtypes if kind in ("bigint", "int", "string", "date")]
     by = [name for name in names if df.columns.count(name) == 1][: query.partition_columns]
     with tempfile.TemporaryDirectory() as folder:
         writer = df.write.mode("overwrite").partitionBy(*by if len(by) < len(df.columns) else ())

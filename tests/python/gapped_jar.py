@@ -140,10 +140,10 @@ def _constants(data: bytes) -> tuple[dict[int, tuple[int, int]], int]:
         (3, 4, 9, 10, 11, 12, 17, 18), 5
     )
     (places,) = struct.unpack_from(">H", data, 8)
-    found, place, at = {}, 1, 10
+    bounds, place, at = {}, 1, 10
     while place < places:
         size = 3 + struct.unpack_from(">H", data, at + 1)[0] if data[at] == 1 else sizes[data[at]]
-        found[place] = at, at + size
+        bounds[place] = at, at + size
         place += 2 if data[at] in (5, 6) else 1
         at += size
-    return found, at
+    return bounds, at

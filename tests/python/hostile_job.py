@@ -25,14 +25,14 @@ PAUSE_S = 0.5
 def processes() -> dict[int, str]:
     """Those that descend from whoever started this job, by what they run."""
     mark = f"{MARK}={os.environ[MARK]}".encode()
-    found = {}
+    children = {}
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if mark in (process / "environ").read_bytes().split(b"\0"):
                 words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
                 if (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
-                    found[int(process.name)] = " ".join(words)[:200]
-    return found
+                    children[int(process.name)] = " ".join(words)[:200]
+    return children
 
 
 def of_driver(spark: Any) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Good(threading.Thread):
                 )
                 now = of_driver(self.spark)
                 seen["changed"] = [key for key in before if before[key] != now[key]]
-                seen["told"] = str(made) + str(status(self.spark, "policy", "python", "problem"))
+                seen["shown"] = str(made) + str(status(self.spark, "policy", "python", "problem"))
             except Exception as error:
                 seen["error"] = str(error)[:500]
             seen["until"] = time.monotonic()
@@ -130,7 +130,7 @@ def attempt(root: Any, kind: str, name: str, case: Any, expected: list[Any]) -> 
     from aqepilot.errors import AqePilotError
 
     spark = new_session(root)
-    found: dict[str, Any] = {"kind": kind, "name": name, "refused": []}
+    answer: dict[str, Any] = {"kind": kind, "name": name, "refused": []}
     rows_of(spark)
     before = of_driver(spark)
     begun = time.monotonic()
@@ -139,32 +139,32 @@ def attempt(root: Any, kind: str, name: str, case: Any, expected: list[Any]) -> 
         spark.conf.set("spark.aqepilot.policies", "hostile")
         checked = "SELECT code FROM aqepilot_check(:point, :text)"
         args = {"point": case.point, "text": case.text}
-        found["refused"] = [row.code for row in spark.sql(checked, args=args).collect()]
+        answer["refused"] = [row.code for row in spark.sql(checked, args=args).collect()]
     else:
         module = "hostile_" + "".join(c if c.isalnum() else "_" for c in name)
         Path("modules", f"{module}.py").write_text(case.text, encoding="utf-8")
         try:
             aqepilot.use(spark, **{case.point: f"python:{module}:choose"})
         except AqePilotError as error:
-            found["refused"] = [problem.code for problem in error.problems]
-            found["told"] = str(error)
-    found["prepared_s"] = time.monotonic() - begun
-    found["rows"], found["queries_s"] = [], []
+            answer["refused"] = [problem.code for problem in error.problems]
+            answer["shown"] = str(error)
+    answer["prepared_s"] = time.monotonic() - begun
+    answer["rows"], answer["queries_s"] = [], []
     for _ in range(2):
         begun = time.monotonic()
         try:
-            found["rows"].append(rows_of(spark) == expected)
+            answer["rows"].append(rows_of(spark) == expected)
         except Exception as error:
-            found["error"] = str(error)[:1000]
-        found["queries_s"].append(time.monotonic() - begun)
+            answer["error"] = str(error)[:1000]
+        answer["queries_s"].append(time.monotonic() - begun)
     made = decisions(spark)
     after = of_driver(spark)
-    found["changed"] = [key for key in before if before[key] != after[key]]
-    found["reasons"] = sorted({d.reason for d in made})
-    found["asked_s"] = max([d.asked_us for d in made], default=0) / 1e6
-    told = str(made) + str(status(spark, "policy", "python", "problem"))
-    found["told"] = found.get("told", "") + told
-    return spark, found
+    answer["changed"] = [key for key in before if before[key] != after[key]]
+    answer["reasons"] = sorted({d.reason for d in made})
+    answer["asked_s"] = max([d.asked_us for d in made], default=0) / 1e6
+    texts = str(made) + str(status(spark, "policy", "python", "problem"))
+    answer["shown"] = answer.get("shown", "") + texts
+    return spark, answer
 
 
 def main() -> None:
@@ -191,10 +191,10 @@ def main() -> None:
         for name, case in cases.items():
             if wanted and name not in wanted:
                 continue
-            spark, found = attempt(root, kind, name, case, expected)
+            spark, answer = attempt(root, kind, name, case, expected)
             del spark
             good.next_round()
-            print(json.dumps(found), flush=True)
+            print(json.dumps(answer), flush=True)
     good.next_round()
     good.ends.set()
     good.join()

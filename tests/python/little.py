@@ -54,9 +54,9 @@ def register(spark: SparkSession, folder: Path) -> None:
         spark.read.parquet(str(folder / table)).createOrReplaceTempView(table)
 
 
-def settings(spark: SparkSession, of: dict[str, str]) -> None:
+def settings(spark: SparkSession, values: dict[str, str]) -> None:
     """Sets them in the session."""
-    for key, value in of.items():
+    for key, value in values.items():
         spark.conf.set(key, value)
 
 

@@ -33,9 +33,9 @@ APPLICATION = {**OF_LOG, "app_name": "n", "spark_version": "4.3.0", "lines": 9,
                "unreadable_lines": 0, "executors": []}  # fmt: skip
 
 
-def facts(**of: Mapping[str, Any]) -> str:
+def facts(**groups: Mapping[str, Any]) -> str:
     """Facts as JSON, group by group."""
-    return json.dumps(of, separators=(",", ":"))
+    return json.dumps(groups, separators=(",", ":"))
 
 
 def log(spark: SparkSession, **frames: Iterable[Mapping[str, Any]]) -> Log:
@@ -44,12 +44,12 @@ def log(spark: SparkSession, **frames: Iterable[Mapping[str, Any]]) -> Log:
         "applications": APPLICATION, "decisions": DECISION, "queries": QUERY, "stages": STAGE,
         "sub_plans": SUB_PLAN,
     }  # fmt: skip
-    given = {"applications": [{}], **frames}
+    frames_of_log = {"applications": [{}], **frames}
 
     def frame(name: str) -> Any:
         names = [column.name for column in columns.FRAMES[name]]
         rows = []
-        for number, own in enumerate(given.get(name, []), 1):
+        for number, own in enumerate(frames_of_log.get(name, []), 1):
             row = {"decision_id": number, "facts_id": f"f{number}"} | base.get(name, {}) | own
             assert set(own) <= set(names), set(own) - set(names)
             rows.append(tuple(row.get(column) for column in names))

@@ -58,9 +58,9 @@ class Extension extends SparkSessionExtensionsProvider {
       rule: Rule[LogicalPlan]
   ): Boolean = {
     val builder: SparkSession => Rule[LogicalPlan] = _ => rule
-    val found = classOf[SparkSessionExtensions].getMethods.find(_.getName == method)
-    found.foreach(_.invoke(e, builder))
-    found.isDefined
+    val hook = classOf[SparkSessionExtensions].getMethods.find(_.getName == method)
+    hook.foreach(_.invoke(e, builder))
+    hook.isDefined
   }
 }
 
@@ -75,7 +75,7 @@ object Did {
 }
 
 object Number {
-  def is(of: Expression, number: Int): Boolean = of match {
+  def is(value: Expression, number: Int): Boolean = value match {
     case Literal(n: Int, _)  => n == number
     case Literal(n: Long, _) => n == number
     case _                   => false

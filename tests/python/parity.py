@@ -190,9 +190,9 @@ def run(work: Work, folder: Path, timeout_s: float, own_jvm: bool = True) -> Ite
     )
     for line in lines:
         if line.startswith("RESULT "):
-            setting, query, found = json.loads(line.removeprefix("RESULT "))
-            found["fired"] = Counter(found["fired"])
-            yield Result(setting, query, **found)
+            setting, query, result = json.loads(line.removeprefix("RESULT "))
+            result["fired"] = Counter(result["fired"])
+            yield Result(setting, query, **result)
 
 
 def fired(results: Iterable[Result], setting: str) -> Counter[str]:
@@ -222,18 +222,18 @@ def main() -> None:
         for workload in options.workload or WORKLOADS:
             work = of_recipes(workload, numbers, only)
             total = len(work.settings) * (len(work.numbers) + len(work.further))
-            found = []
+            results = []
             for result in progress.track(
                 run(work, Path(folder, workload), 6 * 3600), total=total, description=workload
             ):
-                found.append(result)
+                results.append(result)
                 differs |= bool(result.differ)
                 print(json.dumps([workload, result]), file=out, flush=True)
             for setting in work.settings:
-                table.add_row(workload, *_row(setting, found))
-                counts = sorted(fired(found, setting).items())
-                said = ", ".join(f"{what}: {count}" for what, count in counts)
-                did.append(f"{workload}, {setting}: {said}")
+                table.add_row(workload, *_row(setting, results))
+                counts = sorted(fired(results, setting).items())
+                summary = ", ".join(f"{what}: {count}" for what, count in counts)
+                did.append(f"{workload}, {setting}: {summary}")
     console = Console()
     console.print(table)
     console.print("How often Spark's own rules did something:", *did, sep="\n")
@@ -241,8 +241,8 @@ def main() -> None:
     sys.exit(differs)
 
 
-def _row(setting: str, found: Iterable[Result]) -> tuple[str, ...]:
-    own = [result for result in found if result.setting == setting]
+def _row(setting: str, results: Iterable[Result]) -> tuple[str, ...]:
+    own = [result for result in results if result.setting == setting]
     return (
         *(setting, str(len(own))),
         ", ".join(f"{r.query} {' and '.join(r.differ)}" for r in own if r.differ) or "0",

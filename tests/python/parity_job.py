@@ -44,23 +44,23 @@ def did(plan: str) -> Counter[str]:
     return done
 
 
-def said(spark: SparkSession, since: int) -> tuple[Counter[str], int]:
+def rules_fired(spark: SparkSession, since: int) -> tuple[Counter[str], int]:
     """What Spark's own rules said by the record since a decision, and the last decision."""
-    found: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
     recorded = spark.sql(f"SELECT * FROM aqepilot_decisions() WHERE decision_id > {since}")
     for row in recorded.collect():
         since = max(since, row.decision_id)
         if row.point == "dynamic_join_selection" and row.facts:
             conversion = json.loads(row.facts)["spark"].get("conversion")
-            found[row.spark_answer or "nothing"] += 1
-            found["convert"] += conversion in ("LEFT", "RIGHT")
+            reasons[row.spark_answer or "nothing"] += 1
+            reasons["convert"] += conversion in ("LEFT", "RIGHT")
         elif row.point == "join_selection" and row.spark_answer:
-            found[f"selects {json.loads(row.spark_answer)['strategy']}"] += 1
+            reasons[f"selects {json.loads(row.spark_answer)['strategy']}"] += 1
         elif row.point == "join_reorder" and row.applied:
-            found["orders chains"] += 1
+            reasons["orders chains"] += 1
         elif row.point == "cost_evaluation" and row.subject.endswith("re-plan") and row.applied:
-            found[f"goes on with {row.final_strategy}"] += 1
-    return found, since
+            reasons[f"goes on with {row.final_strategy}"] += 1
+    return reasons, since
 
 
 def compared(spark: SparkSession, sql: str, policies: dict[str, dict[str, str]]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def main() -> None:
             if query not in work["further"]:
                 answer = workload.answer(int(query), work["scale"])
                 rows.assert_same_rows(first.rows, answer, rel_tol=1e-5, numbers_alike=True)
-            fired, last = said(spark, last)
+            fired, last = rules_fired(spark, last)
             result["fired"] = fired + did(first.plan.partition(FINAL)[2])
             print("RESULT", json.dumps([setting, query, result]), flush=True)
 

@@ -138,7 +138,7 @@ def canonical(plan: str) -> str:
     """
     seen: dict[str, str] = {}
     plan = STAGE.sub("", plan)
-    return IDS.sub(lambda found: found[1] + seen.setdefault(found[0], str(len(seen))), plan)
+    return IDS.sub(lambda match: match[1] + seen.setdefault(match[0], str(len(seen))), plan)
 
 
 def nodes(df: DataFrame) -> Iterator[tuple[int, Node]]:
@@ -154,10 +154,10 @@ def tables(node: Node) -> tuple[str, ...]:
 
 def partitions_read(df: DataFrame) -> list[tuple[str, int]]:
     """Returns each partitioned table that was read, and how many of its partitions were."""
-    found = (
+    reads = (
         (_table(node), re.search(r"value: (\d+)", node.get("read", ""))) for _, node in nodes(df)
     )
-    return sorted((str(table), int(count[1])) for table, count in found if count)
+    return sorted((str(table), int(count[1])) for table, count in reads if count)
 
 
 def is_final(df: DataFrame) -> bool:
@@ -170,14 +170,14 @@ def _read(df: DataFrame, initial: bool = False) -> Node:
     with COMPILING:
         reader = _reader(df.sparkSession._sc._gateway)
     root = df._jdf.queryExecution().executedPlan()
-    found: list[Node] = json.loads(reader.read(root, MAX_FIELDS, initial))
-    for node in found:
+    nodes: list[Node] = json.loads(reader.read(root, MAX_FIELDS, initial))
+    for node in nodes:
         for key in ("subqueries", "children"):
-            node[key] = [found[place] for place in node[key]]
+            node[key] = [nodes[place] for place in node[key]]
         for key in ("plan", "reused"):
             if key in node:
-                node[key] = found[node[key]]
-    return found[0]
+                node[key] = nodes[node[key]]
+    return nodes[0]
 
 
 @cache
@@ -254,11 +254,11 @@ def _spec(spec: str) -> str:
 
 
 def _parts(specs: list[str] | None) -> dict[int, int]:
-    found: dict[int, set[str]] = {}
+    ids: dict[int, set[str]] = {}
     for partition, _, part in (spec.partition("[") for spec in specs or []):
         if part:
-            found.setdefault(int(partition), set()).add(part)
-    return {partition: len(parts) for partition, parts in found.items()}
+            ids.setdefault(int(partition), set()).add(part)
+    return {partition: len(parts) for partition, parts in ids.items()}
 
 
 def _table(node: Node) -> str | None:

@@ -52,9 +52,9 @@ def described(spark: SparkSession, text: str) -> dict[int, str]:
     """
     spark._jsparkSession.sparkContext().listenerBus().waitUntilEmpty(60000)
     executions = spark._jsparkSession.sharedState().statusStore().executionsList()
-    found: dict[int, str] = {}
+    texts: dict[int, str] = {}
     for i in range(executions.size()):
         one: Any = executions.apply(i)
         if one.description() == text:
-            found[one.executionId()] = one.physicalPlanDescription()
-    return found
+            texts[one.executionId()] = one.physicalPlanDescription()
+    return texts

@@ -57,22 +57,22 @@ def run(df: DataFrame) -> Ran:
     """Collects the query and reads its final plan."""
     rows = df.collect()
     digest = (len(rows), sum(hash(tuple(row)) for row in rows))
-    return Ran(digest, plans.canonical_plan(df), of(df))
+    return Ran(digest, plans.canonical_plan(df), listed(df))
 
 
-def of(df: DataFrame) -> list[Read]:
+def listed(df: DataFrame) -> list[Read]:
     """Returns the reads of a query that has run, root first; those in subqueries too."""
-    found: list[Read] = []
+    reads: list[Read] = []
     under_read = False
     for _, node in plans.nodes(df):
         if "specs" in node:
             specs = tuple(node["specs"].split("|"))
             (stage,) = node["children"]
-            found.append(Read(plans.tables(stage["plan"]), node["kind"], len(specs), specs))
+            reads.append(Read(plans.tables(stage["plan"]), node["kind"], len(specs), specs))
         elif "partitions" in node and not under_read:
-            found.append(Read(plans.tables(node["plan"]), "plain", node["partitions"], ()))
+            reads.append(Read(plans.tables(node["plan"]), "plain", node["partitions"], ()))
         under_read = "specs" in node
-    return found
+    return reads
 
 
 def decide(spark: SparkSession, text: str, name: str = "test", **more: str) -> None:

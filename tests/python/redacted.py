@@ -40,13 +40,13 @@ OF_THE_SESSION = (
 )
 
 
-def conf(said: str, events: Path) -> dict[str, str]:
+def conf(text: str, events: Path) -> dict[str, str]:
     """The settings of a server whose clients are shown what is hidden, with its event log."""
-    if said not in KEYS:
+    if text not in KEYS:
         return {}
     events.mkdir(parents=True)
     return {
-        KEYS[said]: PATTERN,
+        KEYS[text]: PATTERN,
         "spark.eventLog.enabled": "true",
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
@@ -56,12 +56,12 @@ def conf(said: str, events: Path) -> dict[str, str]:
 
 def assert_shown(rows: Sequence[Sequence[str]]) -> None:
     """Looks at what a client was given of `OF_THE_SESSION`: all is told, and nothing hidden."""
-    told: dict[str, str] = {row[0]: row[1] for row in rows}
+    shown: dict[str, str] = {row[0]: row[1] for row in rows}
     assert [row[1] for row in rows if row[0] == "hidden rows"] == ["50", "50"]
-    assert "sesame_" not in told["record"] + told["status"]
-    made = [d for d in json.loads(told["record"]) if d["policy"] == "own"]
+    assert "sesame_" not in shown["record"] + shown["status"]
+    made = [d for d in json.loads(shown["record"]) if d["policy"] == "own"]
     _assert_decided(made)
-    status = json.loads(told["status"])
+    status = json.loads(shown["status"])
     (text,) = (r["detail"] for r in status if r["name"] == "own.join_selection")
     assert f"LIKE '%{HIDDEN}'" in json.loads(text)["text"]
     assert any(HIDDEN in r["detail"] for r in status if r["kind"] == "problem"), status
@@ -72,11 +72,11 @@ def assert_logged(events: Path, clients: int) -> None:
     (log,) = events.iterdir()
     ours = [line for line in log.read_text("utf-8").splitlines() if '"io.aqepilot' in line[:40]]
     assert not [line for line in ours if "sesame_" in line]
-    found = [json.loads(line) for line in ours]
-    made = [e for e in found if HIDDEN in (e.get("tables") or "") and e.get("policy") == "own"]
+    parsed = [json.loads(line) for line in ours]
+    made = [e for e in parsed if HIDDEN in (e.get("tables") or "") and e.get("policy") == "own"]
     assert len({e["sessionId"] for e in made}) == clients
     _assert_decided(made)
-    loaded = [e for e in found if e["Event"].endswith("PolicyLoaded")]
+    loaded = [e for e in parsed if e["Event"].endswith("PolicyLoaded")]
     assert any(f"LIKE '%{HIDDEN}'" in e["text"] for e in loaded)
     assert any(HIDDEN in e["text"] and HIDDEN in (e.get("error") or "") for e in loaded)
 

@@ -46,8 +46,8 @@ SQL = {
 }
 
 
-def _grouped(of: DataFrame) -> DataFrame:
-    return of.groupBy("key2").count().select("key2")
+def _grouped(df: DataFrame) -> DataFrame:
+    return df.groupBy("key2").count().select("key2")
 
 
 def _frames(t2: Callable[[DataFrame], DataFrame]) -> Callable[[SparkSession], DataFrame]:
@@ -132,8 +132,8 @@ def compared(spark: SparkSession, every: bool = False) -> dict[str, Any]:
         plain = rows(spark, form)
         for order in tried if every else [tried[i % len(tried)]]:
             use(spark, order)
-            found = rows(spark, form)
-            if found != plain:
-                wrong.append([form, order, str(plain), str(found)])
+            pairs = rows(spark, form)
+            if pairs != plain:
+                wrong.append([form, order, str(plain), str(pairs)])
     made = "SELECT DISTINCT reason FROM aqepilot_decisions()"
     return {"wrong": wrong, "reasons": [row.reason for row in spark.sql(made).collect()]}

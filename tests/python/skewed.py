@@ -64,9 +64,9 @@ def register(spark: SparkSession, folder: Path) -> None:
         spark.read.parquet(str(folder / table)).createOrReplaceTempView(table)
 
 
-def settings(spark: SparkSession, *of: dict[str, str]) -> None:
+def settings(spark: SparkSession, *values: dict[str, str]) -> None:
     """Sets them in the session, over `SETTINGS`."""
-    for key, value in {k: v for each in (SETTINGS, *of) for k, v in each.items()}.items():
+    for key, value in {k: v for each in (SETTINGS, *values) for k, v in each.items()}.items():
         spark.conf.set(key, value)
 
 

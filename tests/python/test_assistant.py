@@ -100,15 +100,15 @@ def tools(reading: Reading, folder: Path | None = None, path: Path | None = None
 @pytest.mark.parametrize("name", CALLS)
 def test_texts_of_users_are_data_and_nothing_else(name: str) -> None:
     for text in injections.STRINGS:
-        told = tools(Written(text))[name](**CALLS[name])
-        answer = json.loads(told)
+        shown = tools(Written(text))[name](**CALLS[name])
+        answer = json.loads(shown)
         assert answer["note"] == NOTE
-        assert not re.search("[\x00-\x1f\x7f-\x9f\u2028\u202e]", told)
+        assert not re.search("[\x00-\x1f\x7f-\x9f\u2028\u202e]", shown)
         # Without the data there is not a word of theirs.
         ours = json.dumps({k: v for k, v in answer.items() if k != "data"})
         assert "injected" not in ours
         assert "Ignore all" not in ours
-        assert "njected" in json.dumps(answer["data"]) or "Ignore all" in told
+        assert "njected" in json.dumps(answer["data"]) or "Ignore all" in shown
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -118,9 +118,9 @@ def test_answers_are_bounded_and_their_pages_are_all_there_is(name: str) -> None
     rows: list[Any] = []
     offset: int | None = 0
     for _ in range(200):
-        told = tool(**CALLS[name], offset=offset)
-        assert len(told) <= MOST_CHARACTERS
-        answer = json.loads(told)
+        shown = tool(**CALLS[name], offset=offset)
+        assert len(shown) <= MOST_CHARACTERS
+        answer = json.loads(shown)
         rows += answer["data"]
         offset = answer.get("next_offset")
         if offset is None:
@@ -131,9 +131,9 @@ def test_answers_are_bounded_and_their_pages_are_all_there_is(name: str) -> None
 
 
 def test_a_row_that_is_too_long_is_cut_and_says_so() -> None:
-    told = tools(Written("x" * 100_000))["queries"]()
-    assert len(told) <= MOST_CHARACTERS
-    assert "more characters)" in told
+    shown = tools(Written("x" * 100_000))["queries"]()
+    assert len(shown) <= MOST_CHARACTERS
+    assert "more characters)" in shown
     many = {f"name {n}": "y" * 900 for n in range(2000)}
     assert len(Answers().rows("many", [many])) <= MOST_CHARACTERS
 
@@ -164,9 +164,9 @@ def test_long_arrays_of_facts_are_asked_for_by_their_path() -> None:
 )
 def test_what_looks_like_a_secret_is_hidden(secret: str) -> None:
     for name, arguments in CALLS.items():
-        told = tools(Written(secret))[name](**arguments)
-        assert "hunter2" not in told, name
-        assert HIDDEN in told, name
+        shown = tools(Written(secret))[name](**arguments)
+        assert "hunter2" not in shown, name
+        assert HIDDEN in shown, name
 
 
 def test_secrets_are_looked_for_in_a_time_that_grows_with_the_text_alone() -> None:

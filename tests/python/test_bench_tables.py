@@ -17,13 +17,13 @@ Seconds = list[float | None]
 
 def runs(plain: Seconds, ours: Seconds, again: Seconds) -> dict[str, list[dict[str, Any]]]:
     return {
-        way: [{"seconds": s, "error": s is None, "adopted": 1} for s in of]
-        for way, of in ((PLAIN, plain), (WITH, ours), (AGAIN, again))
+        way: [{"seconds": s, "error": s is None, "adopted": 1} for s in seconds]
+        for way, seconds in ((PLAIN, plain), (WITH, ours), (AGAIN, again))
     }
 
 
 @pytest.mark.parametrize(
-    ("plain", "ours", "again", "said"),
+    ("plain", "ours", "again", "expected"),
     [
         ([2.0, 2.0, 2.1], [1.9, 1.9, 1.9], [2.0, 2.0, 2.0], FASTER),
         ([2.0, 2.0, 2.0], [1.96, 1.96, 1.96], [2.0, 2.0, 2.0], SAME),
@@ -34,9 +34,9 @@ def runs(plain: Seconds, ours: Seconds, again: Seconds) -> dict[str, list[dict[s
     ],
 )
 def test_a_suggestion_helps_by_more_than_the_noise_or_where_a_query_fails_without(
-    plain: Seconds, ours: Seconds, again: Seconds, said: str
+    plain: Seconds, ours: Seconds, again: Seconds, expected: str
 ) -> None:
-    assert verdict(runs(plain, ours, again)).word == said
+    assert verdict(runs(plain, ours, again)).word == expected
 
 
 def test_suggestions_are_counted_once_and_those_about_counters_apart() -> None:
@@ -47,17 +47,17 @@ def test_suggestions_are_counted_once_and_those_about_counters_apart() -> None:
     }
     of_counters = {"of": "counters", "runs": {"counter: c": runs([1.0], [2.0], [1.0])}}
     made = [suggestion | of_queries, suggestion | of_counters, suggestion | {"of": "x", "runs": {}}]
-    found = {"hot_key": {"queries": 2, "counters": 1, "suggestions": made[:2]}}
-    each, totals = suggestion_tables.tables(found, 1)
+    counts = {"hot_key": {"queries": 2, "counters": 1, "suggestions": made[:2]}}
+    each, totals = suggestion_tables.tables(counts, 1)
     assert totals[2] == [("hot_key", "2", "1", "1", "0", "0", "1", "1")]
-    (unmeasured, _) = suggestion_tables.tables({"t": found["hot_key"] | {"suggestions": made}}, 1)
+    (unmeasured, _) = suggestion_tables.tables({"t": counts["hot_key"] | {"suggestions": made}}, 1)
     for _, head, rows in (each, totals, unmeasured):
         assert {len(row) for row in rows} == {len(head)}
 
 
 def test_reported_jobs_have_findings_that_there_are_and_a_row_each() -> None:
     assert {job.finding for job in JOBS.values()} <= set(KINDS)
-    found: dict[str, Any] = {
+    suggestion: dict[str, Any] = {
         name: {"suggestions": {trials.BARE: [], trials.ASKED: []}, "runs": []} for name in JOBS
     }
     ran = [
@@ -66,8 +66,11 @@ def test_reported_jobs_have_findings_that_there_are_and_a_row_each() -> None:
                              (suggestion_tables.AGAIN, 8.0))
     ]  # fmt: skip
     own = {"kind": "coalesce", "policy": None, "point": None}
-    found["coalesce_1"] = {"suggestions": {trials.BARE: [own], trials.ASKED: [own]}, "runs": ran}
-    rows = {row[0]: row for row in trials.table(found)}
+    suggestion["coalesce_1"] = {
+        "suggestions": {trials.BARE: [own], trials.ASKED: [own]},
+        "runs": ran,
+    }
+    rows = {row[0]: row for row in trials.table(suggestion)}
     assert {len(row) for row in rows.values()} == {len(trials.HEAD)}
     assert rows["coalesce_1"][2:8] == ("coalesce", "coalesce", "the change", "8.0", "2.0", "-75 %")
     assert rows["series"][2:5] == ("nothing", "nothing", "")

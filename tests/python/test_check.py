@@ -150,10 +150,10 @@ class Builder:
     """A builder of sessions that keeps what it is told."""
 
     def __init__(self):
-        self.told = {}
+        self.settings = {}
 
     def config(self, key, value):
-        self.told[key] = value
+        self.settings[key] = value
         return self
 
     def master(self, url):
@@ -180,8 +180,8 @@ class Builder:
 def test_where_spark_runs_is_left_to_spark_defaults_unless_given(monkeypatch, master):
     builder = Builder()
     monkeypatch.setattr("pyspark.sql.SparkSession.builder", builder)
-    monkeypatch.setattr("aqepilot.session.configure", lambda of: of)
+    monkeypatch.setattr("aqepilot.session.configure", lambda builder: builder)
     with check.local_session(master, "a name"):
         pass
-    assert builder.told.get("spark.master") == master
-    assert builder.told["spark.app.name"] == "a name"
+    assert builder.settings.get("spark.master") == master
+    assert builder.settings["spark.app.name"] == "a name"

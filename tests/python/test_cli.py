@@ -149,10 +149,10 @@ def test_little_to_read_is_read_by_a_spark_that_starts_soon(
         (tmp_path / name).mkdir()
         with (tmp_path / name / "part-0").open("wb") as file:
             file.truncate(size)
-    told = []
-    monkeypatch.setattr(check, "local_session", lambda *given: told.append(given))
+    starts = []
+    monkeypatch.setattr(check, "local_session", lambda *arguments: starts.append(arguments))
     monkeypatch.chdir(tmp_path)
     options.log_session([log.format(tmp_path)], master, "a name")
-    ((_, _, conf, short),) = told
+    ((_, _, conf, short),) = starts
     assert short == is_short
     assert conf.get("spark.sql.shuffle.partitions") == partitions

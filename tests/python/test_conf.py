@@ -105,9 +105,9 @@ def test_coordinates_take_the_place_of_a_jar_and_a_jar_that_of_coordinates():
 
 def test_advice_names_the_option_that_wins_over_the_coordinates():
     values = conf.settings([], None, {}, "io.aqepilot:aqepilot-spark-4.3_2.13:0.1.0")
-    told = " ".join(conf.advice("args", values, False))
-    assert "--packages wins over spark.jars.packages" in told
-    assert "--jars" not in told
+    advice = " ".join(conf.advice("args", values, False))
+    assert "--packages wins over spark.jars.packages" in advice
+    assert "--jars" not in advice
 
 
 def test_keys_that_a_replaced_policy_leaves_behind_are_named():
@@ -117,8 +117,8 @@ def test_keys_that_a_replaced_policy_leaves_behind_are_named():
 
 
 def test_advice_warns_of_what_a_command_line_cannot_carry():
-    told = " ".join(conf.advice("args", {"k": "é" * 70_000}, False))
-    assert "UTF-8" in told
-    assert "too long" in told
-    assert "--merge" in told
+    advice = " ".join(conf.advice("args", {"k": "é" * 70_000}, False))
+    assert "UTF-8" in advice
+    assert "too long" in advice
+    assert "--merge" in advice
     assert "--merge" not in " ".join(conf.advice("defaults", {}, True))

@@ -87,11 +87,11 @@ def test_a_file_that_another_has_replaced_since_it_was_read_is_read_again(object
     old = text("")
 
     def read(suffix: str) -> str | None:
-        found = text(suffix)
+        content = text(suffix)
         if suffix == "" and halts:
             halts.clear()
             objects.kept[""] = (old.replace("first", "other"), 0.0)
-        return found
+        return content
 
     objects._text = read
     control.lower("any", "off", {"policy": "second"}, reason="r")

@@ -25,8 +25,8 @@ def test_packed_arrays_are_lists_again_wherever_they_are():
         "side": {"bytes_by_partition_id": packed(values), "short": [1, 2]},
         "all": [packed([])],
     }
-    found = decision(facts_json=json.dumps(facts)).facts
-    assert found == {"side": {"bytes_by_partition_id": values, "short": [1, 2]}, "all": [[]]}
+    unpacked = decision(facts_json=json.dumps(facts)).facts
+    assert unpacked == {"side": {"bytes_by_partition_id": values, "short": [1, 2]}, "all": [[]]}
 
 
 def test_facts_that_were_not_recorded_are_empty():

@@ -21,7 +21,7 @@ def facts(conf=None, **others):
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "words"),
+    ("facts_of_driver", "code", "words"),
     [
         (facts(), "EXTENSION_NOT_NAMED", ["is not set", "configure", "aqepilot conf", "either"]),
         (
@@ -70,8 +70,8 @@ def facts(conf=None, **others):
         ),
     ],
 )
-def test_each_cause_has_its_code_and_its_cure(given, code, words):
-    (problem,) = driver.why_not_live(given)
+def test_each_cause_has_its_code_and_its_cure(facts_of_driver, code, words):
+    (problem,) = driver.why_not_live(facts_of_driver)
     assert problem.code == code
     for word in words:
         assert word in problem.message

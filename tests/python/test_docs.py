@@ -65,11 +65,11 @@ def test_a_page_is_up_to_date_with_the_sources(page):
 
 
 def test_every_generated_part_stands_on_one_page():
-    found = re.findall(r"<!-- generated: (\w+(?: \w+)?) -->", EVERYTHING)
+    blocks = re.findall(r"<!-- generated: (\w+(?: \w+)?) -->", EVERYTHING)
     of_points = [
         f"{block} {point}" for block in DOCS.POINT_BLOCKS for point in catalog.point_names()
     ]
-    assert sorted(found) == sorted([*DOCS.BLOCKS, *of_points])
+    assert sorted(blocks) == sorted([*DOCS.BLOCKS, *of_points])
 
 
 def test_every_decision_point_has_a_page():
@@ -240,13 +240,13 @@ def test_command_lines_name_commands_options_and_targets_that_exist():
                 assert word in targets or re.match(
                     r"(ARGS|N|SEED|SPARK|PYTHON|SUITE|TESTS)=", word
                 ), word
-                given = shlex.split(word.removeprefix("ARGS="))
+                arguments = shlex.split(word.removeprefix("ARGS="))
                 if word.startswith("ARGS=") and words[0] in OTHER_PROGRAMS:
-                    assert is_understood(words[0], given), words
+                    assert is_understood(words[0], arguments), words
                 elif word.startswith("TESTS="):
                     assert (ROOT / word.removeprefix("TESTS=")).is_file(), word
                 elif word.startswith("ARGS=") and words[0] != "pytest":
-                    aqepilot_demo_parser().parse_args(given)
+                    aqepilot_demo_parser().parse_args(arguments)
         elif program == "aqepilot":
             name, *rest = words
             if isinstance(cli.commands[name], click.Group):
@@ -263,8 +263,8 @@ def test_command_lines_name_commands_options_and_targets_that_exist():
 
 def test_commands_in_sentences_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
-    said = set(re.findall(r"`make ([a-z-]+)", EVERYTHING))
-    assert said <= targets
+    targets_named = set(re.findall(r"`make ([a-z-]+)", EVERYTHING))
+    assert targets_named <= targets
     assert set(re.findall(r"`aqepilot ([a-z]+)", EVERYTHING)) <= set(cli.commands)
 
 

@@ -37,9 +37,9 @@ def examine(status=LIVE, error=None, **conf):
 
 
 def test_all_well_has_no_warning():
-    found = examine()
-    assert {f.level for f in found.values()} == {"ok"}
-    assert set(found) == {"LIVE", "POINT_LIVE", "POLICY", "EVENT_LOG_ON"}
+    findings = examine()
+    assert {f.level for f in findings.values()} == {"ok"}
+    assert set(findings) == {"LIVE", "POINT_LIVE", "POLICY", "EVENT_LOG_ON"}
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,19 @@ def test_settings_that_conflict_are_found(conf, code, level, words):
 
 
 def test_problems_of_the_extension_are_errors():
-    found = examine([*LIVE, ["problem", "SETTING_UNKNOWN", None, "spark.aqepilot.mod is unknown"]])
-    assert found["SETTING_UNKNOWN"] == ("error", "SETTING_UNKNOWN", "spark.aqepilot.mod is unknown")
+    findings = examine(
+        [*LIVE, ["problem", "SETTING_UNKNOWN", None, "spark.aqepilot.mod is unknown"]]
+    )
+    assert findings["SETTING_UNKNOWN"] == (
+        "error",
+        "SETTING_UNKNOWN",
+        "spark.aqepilot.mod is unknown",
+    )
 
 
 def test_a_jar_of_another_version_than_the_package_is_told():
-    found = examine([["version", "aqepilot", "0.0.1", None], *LIVE[1:]])
-    assert found["VERSIONS_DIFFER"].level == "warning"
+    findings = examine([["version", "aqepilot", "0.0.1", None], *LIVE[1:]])
+    assert findings["VERSIONS_DIFFER"].level == "warning"
 
 
 @pytest.mark.parametrize(
@@ -103,10 +109,10 @@ def test_a_jar_of_another_version_than_the_package_is_told():
     ],
 )
 def test_settings_are_looked_at_even_when_the_extension_is_missing(conf, code, words):
-    found = examine(None, "no function", **conf)
-    assert found["JAR_MISSING"].level == "error"
-    assert found[code].level == "error"
-    assert words in found[code].message
+    findings = examine(None, "no function", **conf)
+    assert findings["JAR_MISSING"].level == "error"
+    assert findings[code].level == "error"
+    assert words in findings[code].message
 
 
 def test_a_session_that_does_not_start_shows_what_spark_said(tmp_path, monkeypatch):
@@ -133,12 +139,12 @@ def test_what_a_driver_finds_by_itself_is_what_the_doctor_finds():
         "error": None,
     }
     assert probe.findings(facts) == driver.examine(facts)
-    for status, conf, found, code in (
+    for status, conf, findings, code in (
         (None, CONF, False, "JAR_MISSING"),
         (None, {}, False, "EXTENSION_NOT_NAMED"),
         (None, CONF, True, "EXTENSION_FAILED"),
     ):
-        wrong = facts | {"status": status, "conf": conf, "is_class_found": found}
+        wrong = facts | {"status": status, "conf": conf, "is_class_found": findings}
         assert {f.code for f in probe.findings(wrong)} == {f.code for f in driver.examine(wrong)}
         assert code in {f.code for f in probe.findings(wrong)}
 
@@ -159,8 +165,8 @@ def test_what_a_driver_says_while_it_stops_does_not_hide_why(tmp_path, monkeypat
     script = tmp_path / "bin" / "spark-submit"
     script.parent.mkdir()
     stops = "26/11/25 23:38:26 INFO SparkContext: stopping\n" * 20
-    said = f"java.io.FileNotFoundException: File file:/a.jar does not exist\n{stops}"
-    script.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{said}END\nexit 1\n")
+    message = f"java.io.FileNotFoundException: File file:/a.jar does not exist\n{stops}"
+    script.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{message}END\nexit 1\n")
     script.chmod(0o755)
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     with pytest.raises(AqePilotError, match=r"a\.jar does not exist"):

@@ -45,7 +45,7 @@ def made(seed: int = 1, *, effect: float = 0.0, share: float = 0.5, **more: Any)
         input_bytes=size,
         metrics={"task_ms": took, "run_ms": took * 2},
     )
-    return runs._replace(**{name: of(runs, generator) for name, of in more.items()})
+    return runs._replace(**{name: metric(runs, generator) for name, metric in more.items()})
 
 
 def first(runs: Runs, n: int) -> Runs:
@@ -57,38 +57,38 @@ def analysed(runs: Runs) -> Analysis:
 
 
 def test_what_helps_is_to_be_shipped() -> None:
-    found = analysed(made(effect=-0.1))
-    assert found.verdict == "ship"
-    assert found.says.startswith("The treatment makes runs shorter, by -9.")
-    effect = found.effects["task_ms"]
+    analysis = analysed(made(effect=-0.1))
+    assert analysis.verdict == "ship"
+    assert analysis.says.startswith("The treatment makes runs shorter, by -9.")
+    effect = analysis.effects["task_ms"]
     assert effect.lower < -0.1 < effect.upper < 0
-    assert sum(found.runs) == JOBS * (DAYS - PAST)
-    assert found.harmed == {}
+    assert sum(analysis.runs) == JOBS * (DAYS - PAST)
+    assert analysis.harmed == {}
 
 
 def test_what_slows_down_is_to_be_stopped() -> None:
-    found = analysed(made(effect=0.1))
-    assert found.verdict == "stop"
-    assert "runs longer" in found.says
+    analysis = analysed(made(effect=0.1))
+    assert analysis.verdict == "stop"
+    assert "runs longer" in analysis.says
 
 
 def test_what_is_not_known_needs_more_days() -> None:
     early = first(made(effect=-0.02), 15 * JOBS)
-    found = analysed(early)
-    assert found.verdict == "keep running"
-    assert "days more" in found.says
+    analysis = analysed(early)
+    assert analysis.verdict == "keep running"
+    assert "days more" in analysis.says
     nothing = analysed(early._replace(counted=np.zeros(15 * JOBS, dtype=bool)))
     assert nothing.verdict == "keep running"
 
 
 def test_failures_of_the_treatment_stop_it_however_fast_it_is() -> None:
-    found = analysed(
+    analysis = analysed(
         made(effect=-0.2, failed=lambda runs, g: runs.treated & (g.random(len(runs.job)) < 0.1))
     )
-    assert found.verdict == "stop"
-    assert "More of the treatment's runs fail" in found.says
-    assert found.failures.control.mean == 0
-    assert found.failures.treatment.lower > 0.05
+    assert analysis.verdict == "stop"
+    assert "More of the treatment's runs fail" in analysis.says
+    assert analysis.failures.control.mean == 0
+    assert analysis.failures.treatment.lower > 0.05
 
 
 def test_stalled_runs_of_the_treatment_stop_it_however_fast_the_others_are() -> None:
@@ -96,9 +96,9 @@ def test_stalled_runs_of_the_treatment_stop_it_however_fast_the_others_are() -> 
         stalled = runs.treated & (generator.random(len(runs.job)) < 0.1)
         return {"task_ms": runs.metrics["task_ms"] * np.where(stalled, 10, 1)}
 
-    found = analysed(made(effect=-0.2, metrics=metrics))
-    assert found.verdict == "stop"
-    assert "take over 2 times as long" in found.says
+    analysis = analysed(made(effect=-0.2, metrics=metrics))
+    assert analysis.verdict == "stop"
+    assert "take over 2 times as long" in analysis.says
 
 
 @pytest.mark.parametrize("share", [0.5, 0.2])
@@ -107,10 +107,10 @@ def test_the_harmed_job_is_named_and_no_other(share: float) -> None:
         harmed = runs.treated & (runs.job == "job7")
         return {"task_ms": runs.metrics["task_ms"] * np.where(harmed, 3.0, 1)}
 
-    found = analysed(made(effect=-0.1, share=share, metrics=metrics))
-    assert list(found.harmed) == ["job7"]
-    assert found.harmed["job7"].lower < np.log(3) - 0.1 < found.harmed["job7"].upper
-    assert found.says.endswith("Harmed: job7.")
+    analysis = analysed(made(effect=-0.1, share=share, metrics=metrics))
+    assert list(analysis.harmed) == ["job7"]
+    assert analysis.harmed["job7"].lower < np.log(3) - 0.1 < analysis.harmed["job7"].upper
+    assert analysis.says.endswith("Harmed: job7.")
 
 
 def test_lost_runs_of_one_arm_break_it() -> None:
@@ -128,11 +128,11 @@ def test_only_runs_in_which_the_arms_could_differ_say_how_large_the_effect_is() 
     runs = made(exposed=exposed)
     changed = np.where(runs.exposed & runs.treated, np.exp(-0.12), 1)
     runs = runs._replace(metrics={"task_ms": runs.metrics["task_ms"] * changed})
-    found = analysed(runs)
-    assert found.exposed["task_ms"].lower < -0.12 < found.exposed["task_ms"].upper < 0
-    assert found.verdict == "ship"
+    analysis = analysed(runs)
+    assert analysis.exposed["task_ms"].lower < -0.12 < analysis.exposed["task_ms"].upper < 0
+    assert analysis.verdict == "ship"
     # Among all runs, of which nine in ten are the same in both arms, it is too small to see.
-    assert found.effects["task_ms"].upper > 0
+    assert analysis.effects["task_ms"].upper > 0
 
 
 def test_a_run_that_failed_at_once_is_not_a_fast_one() -> None:
@@ -141,8 +141,8 @@ def test_a_run_that_failed_at_once_is_not_a_fast_one() -> None:
 
     runs = made(failed=failed)
     took = np.where(runs.failed, 1.0, runs.metrics["task_ms"])
-    found = analysed(runs._replace(metrics={"task_ms": took}))
-    assert found.effects["task_ms"].lower > 0
+    analysis = analysed(runs._replace(metrics={"task_ms": took}))
+    assert analysis.effects["task_ms"].lower > 0
 
 
 def test_a_metric_of_zero_or_nothing_at_all_is_no_fault() -> None:
@@ -162,11 +162,11 @@ def test_runs_that_could_get_one_arm_only_are_left_out_and_counted() -> None:
             share=np.where(early, certain, runs.share),
             treated=np.where(early, treated, runs.treated),
         )
-        found = analysed(ramp)
-        assert found.undrawn == early.sum() == 10 * JOBS
-        assert sum(found.runs) == 30 * JOBS
-        assert found.verdict == "ship"
-        assert 0 < found.mismatch < 1
+        analysis = analysed(ramp)
+        assert analysis.undrawn == early.sum() == 10 * JOBS
+        assert sum(analysis.runs) == 30 * JOBS
+        assert analysis.verdict == "ship"
+        assert 0 < analysis.mismatch < 1
 
 
 def test_lost_runs_of_one_arm_are_found_to_break_it_where_all_that_is_exposed_was_lost() -> None:
@@ -176,16 +176,16 @@ def test_lost_runs_of_one_arm_are_found_to_break_it_where_all_that_is_exposed_wa
         is_lost = runs.treated & (generator.random(len(runs.job)) < 0.6)
         return runs.counted & np.char.endswith(runs.job, "7") & ~is_lost
 
-    found = analysed(made(exposed=exposed))
-    assert found.mismatch < 1 < found.exposed_mismatch
-    assert found.verdict == "broken"
-    assert "other numbers of exposed runs than their weights say" in found.says
-    assert found.exposed_runs[1] < found.exposed_runs[0] / 2
+    analysis = analysed(made(exposed=exposed))
+    assert analysis.mismatch < 1 < analysis.exposed_mismatch
+    assert analysis.verdict == "broken"
+    assert "other numbers of exposed runs than their weights say" in analysis.says
+    assert analysis.exposed_runs[1] < analysis.exposed_runs[0] / 2
 
 
 def test_a_job_whose_treated_runs_all_fail_is_told_without_a_number() -> None:
-    found = analysed(made(failed=lambda runs, _: runs.treated & (runs.job == "job7")))
-    (effect,) = found.harmed.values()
+    analysis = analysed(made(failed=lambda runs, _: runs.treated & (runs.job == "job7")))
+    (effect,) = analysis.harmed.values()
     assert effect.mean == effect.upper == np.inf
     assert interval(effect) == "without measure, as most runs of the treatment have no outcome"
 
@@ -197,9 +197,11 @@ def test_an_arm_most_of_whose_runs_have_no_outcome_is_told_without_a_number(
     def failed(runs: Runs, _: np.random.Generator) -> Any:
         return runs.counted & (runs.treated == (arm == "treatment"))
 
-    found = analysed(made(failed=failed))
-    assert found.verdict == verdict
-    assert found.says.startswith(f"Most of the {arm}'s runs have no outcome: they fail, or break")
+    analysis = analysed(made(failed=failed))
+    assert analysis.verdict == verdict
+    assert analysis.says.startswith(
+        f"Most of the {arm}'s runs have no outcome: they fail, or break"
+    )
 
 
 def test_a_run_without_a_query_says_nothing_of_a_metric() -> None:
@@ -209,16 +211,16 @@ def test_a_run_without_a_query_says_nothing_of_a_metric() -> None:
         return {"task_ms": np.where(idle, np.nan, runs.metrics["task_ms"])}
 
     runs = made(metrics=metrics)
-    found = analysed(runs)
-    assert found.without_query == np.isnan(runs.metrics["task_ms"]).sum() > 5
-    assert found.harmed == {}
-    assert found.slow.treatment.mean < 0.01
+    analysis = analysed(runs)
+    assert analysis.without_query == np.isnan(runs.metrics["task_ms"]).sum() > 5
+    assert analysis.harmed == {}
+    assert analysis.slow.treatment.mean < 0.01
     # What is expected of the job's next run is not changed by it.
     day, job = np.floor(runs.ended), runs.job == "job3"
     kept = runs.where(~np.isnan(runs.metrics["task_ms"]))
-    of = job[~np.isnan(runs.metrics["task_ms"])] & (np.floor(kept.ended) == day.max())
+    last = job[~np.isnan(runs.metrics["task_ms"])] & (np.floor(kept.ended) == day.max())
     rest = rests_of(runs, runs.metrics["task_ms"])[job & (day == day.max())]
-    assert rest == pytest.approx(rests_of(kept, kept.metrics["task_ms"])[of])
+    assert rest == pytest.approx(rests_of(kept, kept.metrics["task_ms"])[last])
 
 
 def test_how_much_slower_counts_as_harm_may_be_said() -> None:
@@ -243,9 +245,9 @@ def test_jobs_that_improve_do_not_make_it_easier_to_name_others() -> None:
         rest = np.where(number < 40, 0.6 - 1.2 * treated, rest)
         names = [f"job{j}" for j in range(jobs)]
         share = np.full(n, 0.5)
-        found = harm.harmed(rest, names, number, treated, share, factor=1.5, clip=np.log(2))
-        assert all(int(name[3:]) >= 40 for name in found)
-        named += bool(found)
+        named_jobs = harm.harmed(rest, names, number, treated, share, factor=1.5, clip=np.log(2))
+        assert all(int(name[3:]) >= 40 for name in named_jobs)
+        named += bool(named_jobs)
     assert named <= 2
 
 
@@ -260,13 +262,13 @@ def test_a_daily_job_that_takes_five_times_as_long_is_named_within_three_weeks()
         rest = generator.normal(0, 0.2, jobs * days) + np.log(5) * treated * (number == 7)
         names = [f"job{j}" for j in range(jobs)]
 
-        def named(day: int, *of: Any, names: list[str] = names) -> bool:
-            rest, number, treated, share = (each[: day * len(names)] for each in of)
-            found = harm.harmed(rest, names, number, treated, share, factor=1.5, clip=np.log(2))
-            return list(found) == ["job7"]
+        def named(day: int, *data: Any, names: list[str] = names) -> bool:
+            rest, number, treated, share = (each[: day * len(names)] for each in data)
+            jobs = harm.harmed(rest, names, number, treated, share, factor=1.5, clip=np.log(2))
+            return list(jobs) == ["job7"]
 
-        of = (rest, number, treated, share)
-        on.append(next(day for day in range(1, days + 1) if named(day, *of)))
+        data = (rest, number, treated, share)
+        on.append(next(day for day in range(1, days + 1) if named(day, *data)))
     assert np.median(on) <= 14
     assert np.quantile(on, 0.9) <= 21
 
@@ -275,19 +277,19 @@ def test_more_runs_out_of_memory_stop_it_and_more_that_spill_are_told() -> None:
     def of_treatment(runs: Runs, generator: np.random.Generator) -> Any:
         return runs.treated & (generator.random(len(runs.job)) < 0.1)
 
-    found = analysed(made(effect=-0.2, out_of_memory=of_treatment))
-    assert found.verdict == "stop"
-    assert "More of the treatment's runs run out of memory" in found.says
+    analysis = analysed(made(effect=-0.2, out_of_memory=of_treatment))
+    assert analysis.verdict == "stop"
+    assert "More of the treatment's runs run out of memory" in analysis.says
 
     def metrics(runs: Runs, generator: np.random.Generator) -> dict[str, Any]:
         spills = of_treatment(runs, generator)
         return {**runs.metrics, "spill_bytes": np.where(spills, 5.0 * (1 << 20), 1 << 20)}
 
-    found = analysed(made(effect=-0.2, metrics=metrics))
-    assert found.verdict == "ship"
-    assert found.spilled is not None
-    assert found.spilled.is_worse
-    assert not found.out_of_memory.is_worse
+    analysis = analysed(made(effect=-0.2, metrics=metrics))
+    assert analysis.verdict == "ship"
+    assert analysis.spilled is not None
+    assert analysis.spilled.is_worse
+    assert not analysis.out_of_memory.is_worse
 
 
 def test_shares_may_be_looked_at_after_each_run() -> None:

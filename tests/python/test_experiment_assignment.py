@@ -23,21 +23,21 @@ def test_a_unit_has_the_number_and_the_arm_that_the_driver_gives_it(case: dict[s
 
 
 def test_a_million_units_have_the_numbers_that_the_driver_gives_them() -> None:
-    of, found = CASES["million"], hashlib.sha256()
+    cases, digest = CASES["million"], hashlib.sha256()
     for i in range(1_000_000):
         unit = f"job{i % 200}|run{i}"
-        found.update(bucket(of["salt"], of["experiment"], unit).to_bytes(2, "big"))
-    assert found.hexdigest() == of["sha256"]
+        digest.update(bucket(cases["salt"], cases["experiment"], unit).to_bytes(2, "big"))
+    assert digest.hexdigest() == cases["sha256"]
 
 
 def arms(text: str) -> dict[str, set[int]]:
     """The numbers of each arm."""
     parsed = parse_arms(text)
-    found: dict[str, set[int]] = {arm.name: set() for arm in parsed}
+    tags: dict[str, set[int]] = {arm.name: set() for arm in parsed}
     for number in range(BUCKETS):
-        found[arm_of(parsed, number).name].add(number)
-    assert {name: len(numbers) for name, numbers in found.items()} == dict(parsed)
-    return found
+        tags[arm_of(parsed, number).name].add(number)
+    assert {name: len(numbers) for name, numbers in tags.items()} == dict(parsed)
+    return tags
 
 
 @pytest.mark.parametrize(

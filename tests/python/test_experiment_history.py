@@ -67,7 +67,7 @@ class Logs:
         self.rows["applications"].append(
             {"log": log, "app_id": f"app-{log}", "app_name": "job", "ended": ended}
         )
-        of = {"experiment": name, "unit": unit} if unit else {}
+        tags = {"experiment": name, "unit": unit} if unit else {}
         for i, ms in enumerate(took):
             self.rows["queries"].append(
                 {
@@ -83,13 +83,13 @@ class Logs:
                     "disk_spill_bytes": 0,
                     "ended": at + timedelta(minutes=i),
                     "succeeded": succeeded or i + 1 < len(took),
-                    **of,
+                    **tags,
                 }
             )
         if breaks_off:
             self.rows["queries"].append({"log": log, "started": at})
-        told = [("assigned", None)] + [("exposed", None)] * exposed
-        for what, detail in [*told, *([("stopped", stopped)] if stopped else [])]:
+        events = [("assigned", None)] + [("exposed", None)] * exposed
+        for what, detail in [*events, *([("stopped", stopped)] if stopped else [])]:
             if unit:
                 self.rows["experiments"].append(
                     {
@@ -103,12 +103,12 @@ class Logs:
                         "detail": detail,
                         "job": "job",
                         "run": run or log,
-                        **of,
+                        **tags,
                     }
                 )
         return self
 
-    def of(self, spark: SparkSession) -> Log:
+    def read_in(self, spark: SparkSession) -> Log:
         def frame(name: str) -> Any:
             listed = columns.FRAMES[name]
             values = [tuple(row.get(c.name) for c in listed) for row in self.rows[name]]
@@ -117,7 +117,7 @@ class Logs:
         return Log(**{name: frame(name) for name in ("applications", "queries", "experiments")})
 
 
-def told(runs: Runs) -> list[tuple[Any, ...]]:
+def counted(runs: Runs) -> list[tuple[Any, ...]]:
     """Of each unit of the experiment: treated, exposed, failed, time of tasks, share."""
     shown = zip(
         runs.treated,
@@ -127,7 +127,7 @@ def told(runs: Runs) -> list[tuple[Any, ...]]:
         np.round(runs.share, 3),
         strict=True,
     )
-    return [tuple(of) for of, counts in zip(shown, runs.counted, strict=True) if counts]
+    return [tuple(row) for row, counts in zip(shown, runs.counted, strict=True) if counts]
 
 
 def test_a_run_is_what_all_its_attempts_took(spark: SparkSession) -> None:
@@ -138,9 +138,11 @@ def test_a_run_is_what_all_its_attempts_took(spark: SparkSession) -> None:
         .application("a2", AT + HOUR, unit="job|1", run="1", took=(20, 5))
         .application("b", AT + DAY, unit="job|2", arm="wide", exposed=True, took=(8,))
     )
-    of, runs = history.runs_in(logs.of(spark))
-    assert of == Experiment("wider", "job_run", "spark", "wide", ("spark", "wide"), "task_ms", {})
-    assert told(runs) == [
+    about, runs = history.runs_in(logs.read_in(spark))
+    assert about == Experiment(
+        "wider", "job_run", "spark", "wide", ("spark", "wide"), "task_ms", {}
+    )
+    assert counted(runs) == [
         (False, False, False, 35.0, 0.1),
         (True, True, False, 8.0, 0.1),
     ]
@@ -160,8 +162,8 @@ def test_a_run_without_an_outcome_has_failed(spark: SparkSession) -> None:
         .application("idle", AT + 3 * HOUR, unit="job|4", took=())
         .application("ended in a query", AT + 4 * HOUR, unit="job|5", breaks_off=True)
     )
-    _, runs = history.runs_in(logs.of(spark))
-    assert [(treated, failed) for treated, _, failed, _, _ in told(runs)] == [
+    _, runs = history.runs_in(logs.read_in(spark))
+    assert [(treated, failed) for treated, _, failed, _, _ in counted(runs)] == [
         (True, True),
         (True, True),
         (False, True),
@@ -182,16 +184,18 @@ def test_what_may_still_run_is_left_out(spark: SparkSession) -> None:
         .application("done", now - 2 * HOUR, unit="job|2")
         .application("backfill", AT, unit="job|3", run="backfill__2026-01-01")
     )
-    log = logs.of(spark)
-    of, runs = history.runs_in(log)
-    assert len(told(runs)) == of.running == 1
-    of, runs = history.runs_in(log, abandoned_after_hours=0.5)
-    assert (len(told(runs)), of.running) == (2, 0)
+    log = logs.read_in(spark)
+    about, runs = history.runs_in(log)
+    assert len(counted(runs)) == about.running == 1
+    about, runs = history.runs_in(log, abandoned_after_hours=0.5)
+    assert (len(counted(runs)), about.running) == (2, 0)
     # A backfill does not count, nor does it say what to expect of the job.
     (backfill,) = np.flatnonzero(runs.backfill)
     assert (runs.job[backfill], runs.counted[backfill]) == ("job (backfill)", False)
-    said = verdicts.sentences(of, analyse(runs, "task_ms"))
-    assert said[-1].startswith("Beside them backfills, which do not count: 0 (0 failed) compared ")
+    sentences = verdicts.sentences(about, analyse(runs, "task_ms"))
+    assert sentences[-1].startswith(
+        "Beside them backfills, which do not count: 0 (0 failed) compared "
+    )
 
 
 def test_a_change_of_weights_counts_from_then_on(spark: SparkSession) -> None:
@@ -202,17 +206,17 @@ def test_a_change_of_weights_counts_from_then_on(spark: SparkSession) -> None:
         .application("b", AT + HOUR, unit="job|2", arms=three, arm="wide")
         .application("c", AT + 2 * HOUR, unit="job|3", arms=three, arm="other")
     )
-    log = logs.of(spark)
-    of, runs = history.runs_in(log)
-    assert of.arms == ("spark", "wide", "other")
-    assert [(of[0], of[-1]) for of in told(runs)] == [(False, 0.1), (True, 0.333)]
+    log = logs.read_in(spark)
+    about, runs = history.runs_in(log)
+    assert about.arms == ("spark", "wide", "other")
+    assert [(row[0], row[-1]) for row in counted(runs)] == [(False, 0.1), (True, 0.333)]
     # Where an arm was none yet, nobody could get it.
-    of, runs = history.runs_in(log, arm="other")
+    about, runs = history.runs_in(log, arm="other")
     assert np.isnan(runs.share[runs.counted]).sum() == 1
-    found = analyse(runs, "task_ms")
-    assert (found.undrawn, sum(found.runs)) == (1, 1)
+    analysis = analyse(runs, "task_ms")
+    assert (analysis.undrawn, sum(analysis.runs)) == (1, 1)
     assert "1 run could have got one of the two arms only: is left out." in verdicts.sentences(
-        of, found
+        about, analysis
     )
     with pytest.raises(
         AqePilotError, match=r"'wid' is no arm beside the control.*Did you mean wide"
@@ -227,10 +231,10 @@ def test_each_query_of_a_run_is_a_unit(spark: SparkSession) -> None:
         .application("a", AT, unit="job|1|f", has_ended=False)
         .application("b", AT + DAY, unit="job|2|f", arm="wide", succeeded=False)
     )
-    _, runs = history.runs_in(logs.of(spark))
+    _, runs = history.runs_in(logs.read_in(spark))
     assert set(runs.job) == {"job|f"}
     # That the application broke off later is not the query's.
-    assert [(treated, failed) for treated, _, failed, _, _ in told(runs)] == [
+    assert [(treated, failed) for treated, _, failed, _, _ in counted(runs)] == [
         (False, False),
         (True, True),
     ]
@@ -239,7 +243,7 @@ def test_each_query_of_a_run_is_a_unit(spark: SparkSession) -> None:
 
 def test_which_experiment_is_asked_for_where_there_are_several(spark: SparkSession) -> None:
     logs = Logs().application("a", AT, unit="job|1").application("b", AT, unit="u", name="second")
-    log = logs.of(spark)
+    log = logs.read_in(spark)
     assert history.runs_in(log, "second")[0].name == "second"
     with pytest.raises(AqePilotError, match="there are several: name one of second, wider"):
         history.runs_in(log)
@@ -248,26 +252,26 @@ def test_which_experiment_is_asked_for_where_there_are_several(spark: SparkSessi
     ):
         history.runs_in(log, "wide")
     with pytest.raises(AqePilotError, match="no unit of an experiment"):
-        history.runs_in(Logs().application("a", AT).of(spark))
+        history.runs_in(Logs().application("a", AT).read_in(spark))
 
 
 def test_what_stopped_the_treatment_is_counted(spark: SparkSession) -> None:
     logs = Logs()
     for i in range(2):
         logs.application(f"a{i}", AT, unit=f"job|{i}", arm="wide", stopped="1 failed queries")
-    of, runs = history.runs_in(logs.of(spark))
-    assert of.stopped == {"1 failed queries": 2}
-    said = verdicts.sentences(of, analyse(runs, "task_ms"))
-    assert said[-1] == "Stopped by a guard rail in 2 applications: 1 failed queries."
+    about, runs = history.runs_in(logs.read_in(spark))
+    assert about.stopped == {"1 failed queries": 2}
+    sentences = verdicts.sentences(about, analyse(runs, "task_ms"))
+    assert sentences[-1] == "Stopped by a guard rail in 2 applications: 1 failed queries."
 
 
 def test_an_arm_that_another_units_query_stopped_is_not_that_units(spark: SparkSession) -> None:
     logs = Logs().application(
         "a", AT, unit="job|1", stopped="asking took 30 %", stopped_arm="wide", arm="spark"
     )
-    of, runs = history.runs_in(logs.of(spark))
-    assert of.stopped == {"asking took 30 %": 1}
-    assert told(runs)[0][0] == np.False_
+    about, runs = history.runs_in(logs.read_in(spark))
+    assert about.stopped == {"asking took 30 %": 1}
+    assert counted(runs)[0][0] == np.False_
 
 
 def test_each_query_of_units_that_have_several_is_looked_at(spark: SparkSession) -> None:
@@ -279,9 +283,9 @@ def test_each_query_of_units_that_have_several_is_looked_at(spark: SparkSession)
         .application("b", AT + DAY, unit="job|2", arm="wide", error=heap, succeeded=False)
         .application("c", AT + DAY, unit="job|3", run="backfill__1")
     )
-    with history.cached(logs.of(spark)) as log:
-        of, runs = history.runs_in(log)
-        queries = history.queries_in(log, of)
+    with history.cached(logs.read_in(spark)) as log:
+        about, runs = history.runs_in(log)
+        queries = history.queries_in(log, about)
     shown = sorted(
         zip(queries.job, queries.counted, queries.treated, queries.metrics["task_ms"], strict=True)
     )
@@ -300,37 +304,39 @@ def test_each_query_of_units_that_have_several_is_looked_at(spark: SparkSession)
 def test_what_it_saves_is_told_at_the_users_prices() -> None:
     runs = made(0.9, 0.9)
     prices = Prices(currency="EUR", per_core_hour=3.6)
-    found = analyse(runs, "task_ms")
-    cost = money(runs, found, prices)
+    analysis = analyse(runs, "task_ms")
+    cost = money(runs, analysis, prices)
     assert cost is not None
     # 20 jobs a day of about 1,000 core-seconds, at a thousandth of a EUR each.
     assert cost.control == pytest.approx(20 * 1.0, rel=0.1)
     assert cost.change == pytest.approx(-2.0, rel=0.2)
     assert cost.lower < cost.change < cost.upper < 0
-    (said,) = (
-        s for s in verdicts.sentences(of_arms("spark", "wide"), found, money=cost) if "EUR" in s
+    (sentence,) = (
+        s for s in verdicts.sentences(of_arms("spark", "wide"), analysis, money=cost) if "EUR" in s
     )
-    assert said.startswith("All runs cost about 2")
-    assert " EUR a day under the control; under the treatment -" in said
+    assert sentence.startswith("All runs cost about 2")
+    assert " EUR a day under the control; under the treatment -" in sentence
     unknown = runs._replace(metrics={**runs.metrics, "core_ms": np.full(len(runs.job), np.nan)})
     assert money(unknown, analyse(unknown, "task_ms"), prices) is None
 
 
 def test_what_is_told_has_all_that_is_known() -> None:
-    found = analyse(made(3.0, 0.9), "task_ms")
-    of, queries = of_arms("spark", "wide"), {"job0|0123456789abcdef": found.harmed["job0"]}
-    said = verdicts.sentences(of, found, queries=queries)
-    assert any(s.startswith("job0: its time is +") for s in said)
-    assert any(s.startswith("A query of job0, with the fingerprint 0123456789ab: ") for s in said)
+    analysis = analyse(made(3.0, 0.9), "task_ms")
+    about, queries = of_arms("spark", "wide"), {"job0|0123456789abcdef": analysis.harmed["job0"]}
+    sentences = verdicts.sentences(about, analysis, queries=queries)
+    assert any(s.startswith("job0: its time is +") for s in sentences)
+    assert any(
+        s.startswith("A query of job0, with the fingerprint 0123456789ab: ") for s in sentences
+    )
     console = Console(width=120)
     with console.capture() as shown:
-        console.print(verdicts.table(of, found))
+        console.print(verdicts.table(about, analysis))
     (failed,) = (line for line in shown.get().splitlines() if line.startswith("failed"))
     assert failed.count(" % to ") == 2
-    told = json.loads(json.dumps(verdicts.data(of, found, queries=queries), allow_nan=False))
-    assert told["harmed_queries"][0]["job"] == "job0"
-    assert told["spilled"]["is_worse"] is False
-    assert told["undrawn"] == told["running"] == 0
+    data = json.loads(json.dumps(verdicts.data(about, analysis, queries=queries), allow_nan=False))
+    assert data["harmed_queries"][0]["job"] == "job0"
+    assert data["spilled"]["is_worse"] is False
+    assert data["undrawn"] == data["running"] == 0
 
 
 def test_the_report_says_of_each_experiment_what_the_analysis_says(spark: SparkSession) -> None:
@@ -341,29 +347,31 @@ def test_the_report_says_of_each_experiment_what_the_analysis_says(spark: SparkS
         .application("c", AT + DAY, unit="u", name="mixed")
     )
     logs.unit_kind = "session"
-    log = logs.application("d", AT + DAY, unit="v", name="mixed").of(spark)
+    log = logs.application("d", AT + DAY, unit="v", name="mixed").read_in(spark)
     mixed, wider = reported.newest_tried(log)
     assert (mixed.name, mixed.verdict) == ("mixed", None)
     assert "with several kinds of units" in (mixed.problem or "")
     assert (wider.name, wider.verdict, wider.problem) == ("wider", "keep running", None)
-    of, runs = history.runs_in(log, "wider")
-    assert wider.sentences == verdicts.sentences(of, analyse(runs, "task_ms"))
+    about, runs = history.runs_in(log, "wider")
+    assert wider.sentences == verdicts.sentences(about, analyse(runs, "task_ms"))
     assert (wider.effects[0].what, len(wider.effects)) == ("time of tasks", len(METRICS))
     assert [row.what for row in wider.shares][:2] == ["failed", "over twice as long"]
-    assert reported.newest_tried(Logs().application("a", AT).of(spark)) == ()
+    assert reported.newest_tried(Logs().application("a", AT).read_in(spark)) == ()
 
 
 def test_a_job_whose_treated_runs_all_fail_has_no_number(tmp_path: Path) -> None:
     runs = made(1.0, 0.9)
     runs = runs._replace(failed=runs.treated & (runs.job == "job0"))
-    found = analyse(runs, "task_ms")
-    said = verdicts.sentences(of_arms("spark", "wide"), found)
+    analysis = analyse(runs, "task_ms")
+    sentences = verdicts.sentences(of_arms("spark", "wide"), analysis)
     assert any(
-        "job0: its time is without measure, as most runs of the treatment" in s for s in said
+        "job0: its time is without measure, as most runs of the treatment" in s for s in sentences
     )
-    told = json.loads(json.dumps(verdicts.data(of_arms("spark", "wide"), found), allow_nan=False))
-    assert told["harmed"]["job0"]["mean"] is None
-    rules = verdicts.roll_back(of_arms("spark", "wide"), found, str(tmp_path / "control.json"))
+    data = json.loads(
+        json.dumps(verdicts.data(of_arms("spark", "wide"), analysis), allow_nan=False)
+    )
+    assert data["harmed"]["job0"]["mean"] is None
+    rules = verdicts.roll_back(of_arms("spark", "wide"), analysis, str(tmp_path / "control.json"))
     assert [rule.selectors for rule in rules] == [{"policy": "wide", "job": "job0"}]
 
 
@@ -396,11 +404,11 @@ def of_arms(control_arm: str, treatment: str) -> Experiment:
 
 
 def test_a_harmed_job_is_rolled_back(tmp_path: Path) -> None:
-    found = analyse(made(3.0, 0.9), "task_ms")
-    assert found.verdict == "ship"
-    assert list(found.harmed) == ["job0"]
+    analysis = analyse(made(3.0, 0.9), "task_ms")
+    assert analysis.verdict == "ship"
+    assert list(analysis.harmed) == ["job0"]
     path = str(tmp_path / "control.json")
-    rules = verdicts.roll_back(of_arms("spark", "wide"), found, path)
+    rules = verdicts.roll_back(of_arms("spark", "wide"), analysis, path)
     assert [rule.selectors for rule in rules] == [{"policy": "wide", "job": "job0"}]
     (written,) = control.read(path).rules
     assert written.mode == "off"
@@ -410,20 +418,20 @@ def test_a_harmed_job_is_rolled_back(tmp_path: Path) -> None:
 def test_what_hurts_all_is_rolled_back_for_all(tmp_path: Path) -> None:
     path = str(tmp_path / "control.json")
     for runs in (made(1.2, 1.2), made(0.9, 0.9, fails=0.2)):
-        found = analyse(runs, "task_ms")
-        assert found.verdict == "stop"
-        rules = verdicts.roll_back(of_arms("base", "base+wide"), found, path)
+        analysis = analyse(runs, "task_ms")
+        assert analysis.verdict == "stop"
+        rules = verdicts.roll_back(of_arms("base", "base+wide"), analysis, path)
         assert [rule.selectors for rule in rules] == [{"policy": "wide"}]
 
 
 def test_what_helps_or_is_broken_is_not_rolled_back(tmp_path: Path) -> None:
     path = tmp_path / "control.json"
-    of = of_arms("spark", "wide")
+    about = of_arms("spark", "wide")
     helps = analyse(made(0.9, 0.9), "task_ms")
-    assert verdicts.roll_back(of, helps, str(path)) == []
+    assert verdicts.roll_back(about, helps, str(path)) == []
     broken = analyse(made(1.3, 1.3)._replace(share=np.full(1200, 0.9)), "task_ms")
     assert broken.verdict == "broken"
-    assert verdicts.roll_back(of, broken, str(path)) == []
+    assert verdicts.roll_back(about, broken, str(path)) == []
     # Plain Spark has no policy to switch off.
     slower = analyse(made(1.3, 1.3), "task_ms")
     assert verdicts.roll_back(of_arms("wide", "spark"), slower, str(path)) == []

@@ -43,10 +43,10 @@ def test_an_arm_that_lost_three_percent_of_its_logs_is_found(spark: SparkSession
     _, runs = history.runs_in(Log(**tables))
     control, treatment = (int((runs.treated == arm).sum()) for arm in (False, True))
     assert 0.96 < treatment / control < 0.98
-    found = analysed(runs)
-    assert found.runs == (control, treatment)
-    assert found.verdict == "broken"
-    assert found.says == (
+    analysis = analysed(runs)
+    assert analysis.runs == (control, treatment)
+    assert analysis.verdict == "broken"
+    assert analysis.says == (
         "The arms have other numbers of runs than their weights say, and not by chance: logs of "
         "one arm are missing, or its runs never begin. No figure here can be trusted."
     )
@@ -58,11 +58,11 @@ def test_runs_are_collected_in_parts_and_too_many_are_refused(
     monkeypatch.setattr(metrics, "_AT_ONCE", 2)
     monkeypatch.setattr(metrics, "MOST_RUNS", 7)
     columns = ("concat('job', id % 2) AS job", "nullif(id, 3) AS input_bytes", "id > 5 AS failed")
-    found = metrics.collected(spark.range(7).repartition(2).selectExpr(*columns))
-    order = np.argsort(found["input_bytes"])
-    assert found["input_bytes"][order].tolist()[:6] == [0, 1, 2, 4, 5, 6]
-    assert found["job"][order].tolist()[:6] == [f"job{i % 2}" for i in (0, 1, 2, 4, 5, 6)]
-    assert found["failed"][order].tolist() == [False] * 5 + [True, False]
+    values = metrics.collected(spark.range(7).repartition(2).selectExpr(*columns))
+    order = np.argsort(values["input_bytes"])
+    assert values["input_bytes"][order].tolist()[:6] == [0, 1, 2, 4, 5, 6]
+    assert values["job"][order].tolist()[:6] == [f"job{i % 2}" for i in (0, 1, 2, 4, 5, 6)]
+    assert values["failed"][order].tolist() == [False] * 5 + [True, False]
     with pytest.raises(AqePilotError, match="more than 7 runs: give fewer"):
         metrics.collected(spark.range(8).selectExpr(*columns))
 
@@ -72,8 +72,8 @@ def written(folder: Path, killed: Any) -> None:
     for i in range(40):
         name, at, arm = f"app-{i}", AT + i * HOUR, ("spark", "wide")[i % 2]
         cut = killed(i // 2) if i % 2 else None
-        told = events(f"job{i // 2}", name, at, arm)
-        lines = [json.dumps(event, separators=(",", ":")) for event in told]
+        events_of_job = events(f"job{i // 2}", name, at, arm)
+        lines = [json.dumps(event, separators=(",", ":")) for event in events_of_job]
         of_run = len(lines) if cut is None else cut
         text = "".join(f"{line}\n" for line in lines[: int(of_run)])
         if of_run % 1:
@@ -124,13 +124,13 @@ def test_an_application_whose_log_ends_after_its_marker_has_failed_for_its_arm(
     """It is killed behind the marker, in the middle of a line, in a query, or before its end."""
     ends = [3, 3.5, 5, 7, None]
     written(tmp_path, lambda job: ends[job % 5])
-    of, runs = read(spark, tmp_path)
-    assert (of.control, of.treatment, of.running) == ("spark", "wide", 0)
+    about, runs = read(spark, tmp_path)
+    assert (about.control, about.treatment, about.running) == ("spark", "wide", 0)
     assert int(runs.counted.sum()) == 40
     assert (~runs.failed & runs.treated).sum() == 4
     assert not (runs.failed & ~runs.treated).any()
-    found = analysed(runs)
-    assert found.runs == (20, 20)
-    assert (found.failures.control.mean, found.failures.treatment.mean) == (0.0, 0.8)
-    assert found.verdict == "stop"
-    assert found.says == "More of the treatment's runs fail: 80.0 % instead of 0.0 %."
+    analysis = analysed(runs)
+    assert analysis.runs == (20, 20)
+    assert (analysis.failures.control.mean, analysis.failures.treatment.mean) == (0.0, 0.8)
+    assert analysis.verdict == "stop"
+    assert analysis.says == "More of the treatment's runs fail: 80.0 % instead of 0.0 %."

@@ -66,14 +66,14 @@ def test_a_tenth_of_the_runs_takes_longer_than_half_of_them() -> None:
 
 
 def test_what_is_not_found_in_time_is_said() -> None:
-    found = planning.plan(made(3), most_days=30, top=2)
-    assert found.days is None
-    assert list(found.by_job.values()) == [None, None]
+    plan = planning.plan(made(3), most_days=30, top=2)
+    assert plan.days is None
+    assert list(plan.by_job.values()) == [None, None]
 
 
 def test_the_past_explains_what_the_input_does() -> None:
-    found = planning.plan(made(20), top=0)
-    assert found.sd < 0.15 < found.raw_sd
+    plan = planning.plan(made(20), top=0)
+    assert plan.sd < 0.15 < plan.raw_sd
 
 
 def test_a_plan_is_kept() -> None:
@@ -144,14 +144,14 @@ def log(spark: SparkSession, tmp_path: Path) -> Log:
 
 def test_runs_are_put_together_from_logs(log: Log) -> None:
     runs = history.runs_of(log)
-    found = {
+    joined = {
         job: (failed, task_ms, size)
         for job, failed, task_ms, size in zip(
             runs.job, runs.failed, runs.metrics["task_ms"], runs.input_bytes, strict=True
         )
     }
     # The first attempt failed, the run did not; it took what both attempts took.
-    assert found == {
+    assert joined == {
         "daily": (False, 120.0, 13.0),
         "broken": (True, 3.0, 0.0),
         "failed": (True, 8.0, 0.0),
@@ -182,13 +182,13 @@ def planned(monkeypatch: pytest.MonkeyPatch, runs: Runs, *words: str) -> str:
 def test_a_plan_is_told_in_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = made(20)
     shown = planned(monkeypatch, runs, "--effect", "10", "--top", "2").splitlines()
-    found = planning.plan(runs, effect=0.1, top=2)
+    plan = planning.plan(runs, effect=0.1, top=2)
     assert shown[0].startswith("20 jobs, 20.0 runs a day. Their time of tasks varies by 1")
     assert shown[0].endswith(" % around each job's mean.")
-    assert shown[1] == f"10 % less is found within {found.days} days, for all jobs together."
+    assert shown[1] == f"10 % less is found within {plan.days} days, for all jobs together."
     assert shown[2].split("  ")[0] == "job by itself"
     assert len(shown) == 3 + 2
-    assert [line.split()[0] for line in shown[3:]] == list(found.by_job)
+    assert [line.split()[0] for line in shown[3:]] == list(plan.by_job)
 
 
 def test_a_plan_that_takes_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +198,7 @@ def test_a_plan_that_takes_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_plan_is_told_to_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = json.loads(planned(monkeypatch, made(8), "--effect", "20", "--top", "1", "--json"))
-    assert set(told) == set(planning.Plan._fields)
-    assert told["days"] > 0
-    assert len(told["by_job"]) == 1
+    answer = json.loads(planned(monkeypatch, made(8), "--effect", "20", "--top", "1", "--json"))
+    assert set(answer) == set(planning.Plan._fields)
+    assert answer["days"] > 0
+    assert len(answer["by_job"]) == 1

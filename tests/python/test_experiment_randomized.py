@@ -53,10 +53,10 @@ def test_the_interval_has_the_effect_and_gets_narrow(effect: float) -> None:
     for n in (200, 3000):
         treated = generator.integers(0, 2, n)
         outcome = generator.normal(0, 0.2, n) + effect * treated
-        found = randomization.effect(outcome, treated, np.full(n, 0.5), clip=CLIP)
-        assert found.lower < effect < found.upper
-        assert found.lower < found.mean < found.upper
-        widths.append(found.upper - found.lower)
+        interval = randomization.effect(outcome, treated, np.full(n, 0.5), clip=CLIP)
+        assert interval.lower < effect < interval.upper
+        assert interval.lower < interval.mean < interval.upper
+        widths.append(interval.upper - interval.lower)
     assert widths[1] < widths[0] / 3 < 0.1
 
 
@@ -72,25 +72,25 @@ def test_units_without_an_outcome_count_against_their_arm() -> None:
 
 def test_nothing_is_said_before_both_arms_are_there() -> None:
     share = np.full(3, 0.5)
-    found = randomization.effect(np.array([9.0, 9.0, 9.0]), np.array([1, 1, 1]), share)
-    assert (found.lower, found.upper) == (-math.inf, math.inf)
+    interval = randomization.effect(np.array([9.0, 9.0, 9.0]), np.array([1, 1, 1]), share)
+    assert (interval.lower, interval.upper) == (-math.inf, math.inf)
 
 
 def test_false_alarms_are_as_few_as_said() -> None:
     """With a seed: jobs day by day, a look after each run, arms half and half and one in ten."""
-    found = recurring.ab(experiments=30)
-    assert len(found) >= 2 * 6
-    assert sum(row["false_alarms"] for row in found) / len(found) <= 0.05
-    for row in found:
+    rates = recurring.ab(experiments=30)
+    assert len(rates) >= 2 * 6
+    assert sum(row["false_alarms"] for row in rates) / len(rates) <= 0.05
+    for row in rates:
         # Of 30, 1.5 in the mean at most; 6 are there four times in a thousand.
         assert row["false_alarms"] <= 0.17, row
     # The same looks at a t-test; else the experiments could not show anything.
-    assert max(row["t_test"] for row in found) > 0.2
+    assert max(row["t_test"] for row in rates) > 0.2
 
 
 def test_most_intervals_have_the_effect() -> None:
-    found = recurring.ab(30, noises=["normal"])
-    assert min(row["covered"] for row in found) >= 0.85
+    rates = recurring.ab(30, noises=["normal"])
+    assert min(row["covered"] for row in rates) >= 0.85
 
 
 def test_an_effect_is_found_sooner_by_what_was_known_before() -> None:
@@ -128,9 +128,9 @@ def test_few_of_the_jobs_that_are_named_are_named_wrongly() -> None:
             treated = generator.integers(0, 2, 40)
             rest = generator.normal(0, 0.2, 40) + 0.5 * treated * (job < 10)
             values.append(randomization.log_e(rest, treated, np.full(40, 0.5)))
-        found = randomization.discoveries(values)
-        named += len(found)
-        wrong += sum(job >= 10 for job in found)
+        discovered = randomization.discoveries(values)
+        named += len(discovered)
+        wrong += sum(job >= 10 for job in discovered)
     assert named > 100
     assert wrong <= 0.05 * named
 
@@ -143,8 +143,8 @@ def test_a_run_is_expected_to_be_as_the_jobs_past_and_its_input_say() -> None:
     y = generator.normal(8, 2, jobs)[job] + 0.8 * size + 0.3 * (day % 7 == 0)
     y += generator.normal(0, 0.05, days * jobs)
     late = day > 20
-    found = adjustment.surprises(Units(day, job, y, size))[late]
-    assert found.std() < 0.09
+    surprises = adjustment.surprises(Units(day, job, y, size))[late]
+    assert surprises.std() < 0.09
     blind = adjustment.surprises(Units(day, job, y, np.full(days * jobs, np.nan)))[late]
     assert 0.2 < blind.std() < 0.35
     first = adjustment.surprises(Units(day, job, y, size))[:jobs]
@@ -156,9 +156,9 @@ def test_a_run_without_an_outcome_is_infinitely_surprising_and_forgotten_soon() 
     y = np.full(30, 5.0)
     y[20] = np.nan
     zeros = np.zeros(30, dtype=np.int64)
-    found = adjustment.surprises(Units(day, zeros, y, np.full(30, np.nan)))
-    assert found[20] == math.inf
-    assert np.abs(found[21:]).max() < 0.2
+    surprises = adjustment.surprises(Units(day, zeros, y, np.full(30, np.nan)))
+    assert surprises[20] == math.inf
+    assert np.abs(surprises[21:]).max() < 0.2
 
 
 def test_groups_say_what_each_says_by_itself() -> None:
@@ -166,18 +166,19 @@ def test_groups_say_what_each_says_by_itself() -> None:
     n = 50_000
     x, treated = generator.normal(0, 0.1, n), (generator.random(n) < 0.3).astype(np.int64)
     share, group = np.full(n, 0.3), generator.integers(0, 7, n)
-    found = randomization.log_es(x, treated, share, group)
+    evidence = randomization.log_es(x, treated, share, group)
     alone = [
-        randomization.log_e(x[of], treated[of], share[of]) for of in (group == i for i in range(7))
+        randomization.log_e(x[rows], treated[rows], share[rows])
+        for rows in (group == i for i in range(7))
     ]
-    assert found == pytest.approx(alone)
+    assert evidence == pytest.approx(alone)
 
 
 def test_outcomes_may_be_as_large_as_they_like() -> None:
     x, treated = np.array([1e4, -1e4, 3e3]), np.array([1, 0, 0])
-    found = randomization.log_e(x, treated, np.full(3, 0.5))
+    evidence = randomization.log_e(x, treated, np.full(3, 0.5))
     # Each unit of the first two doubles it, and of the third nothing is left.
-    assert math.isfinite(found)
+    assert math.isfinite(evidence)
     assert randomization.log_e(x[:2], treated[:2], np.full(2, 0.5)) == pytest.approx(
         math.log(4) - math.log(2), abs=1e-6
     )

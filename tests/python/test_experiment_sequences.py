@@ -32,18 +32,18 @@ def test_nothing_is_said_of_few_observations() -> None:
 
 
 def test_what_is_needed_is_what_suffices() -> None:
-    found = observations_needed(0.05, 0.2, 10_000)
-    assert found is not None
-    assert half_width(found, 0.2) < 0.05 <= half_width(found - 1, 0.2)
+    needed = observations_needed(0.05, 0.2, 10_000)
+    assert needed is not None
+    assert half_width(needed, 0.2) < 0.05 <= half_width(needed - 1, 0.2)
     assert observations_needed(0.001, 0.2, 1000) is None
 
 
 def test_false_alarms_are_as_few_as_said() -> None:
     """With a seed: 600 experiments of each kind, a look after each round."""
-    for found in experiments.measure(experiments=600):
-        assert found["false_alarms"] <= 0.05, found
+    for rates in experiments.measure(experiments=600):
+        assert rates["false_alarms"] <= 0.05, rates
         # What the same looks do to a t-test; else the experiments could not show anything.
-        assert found["t_test"] > 0.15, found
+        assert rates["t_test"] > 0.15, rates
 
 
 def test_a_true_effect_is_found() -> None:

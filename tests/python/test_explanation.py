@@ -35,9 +35,9 @@ def decision(**fields):
 
 def test_what_was_decided_alike_several_times_is_told_once():
     alike = [decision(fate="adopted", decision_id=number) for number in range(3)]
-    told = describe([*alike, decision(fate="adopted", answer="SHUFFLE_MERGE")]).splitlines()
-    assert told[0] == "Query 7 (sales report): 4 decisions, 4 applied."
-    assert [line.endswith("(3 times.)") for line in told[1:]] == [True, False]
+    lines = describe([*alike, decision(fate="adopted", answer="SHUFFLE_MERGE")]).splitlines()
+    assert lines[0] == "Query 7 (sales report): 4 decisions, 4 applied."
+    assert [line.endswith("(3 times.)") for line in lines[1:]] == [True, False]
 
 
 def test_an_adopted_decision_is_told_whole():
@@ -84,16 +84,16 @@ def test_each_outcome_has_its_sentence(fields, words):
 
 
 def test_only_the_last_query_is_told_and_shared_facts_are_found():
-    told = describe(
+    lines = describe(
         [
             decision(execution_id=6, tables="old"),
             decision(),
             decision(side="right", facts_json=None, applied=False, reason="SHADOW"),
         ]
     )
-    assert "old" not in told
-    assert told.startswith("Query 7 (sales report): 2 decisions, 1 applied.")
-    assert told.count("(INNER)") == 2
+    assert "old" not in lines
+    assert lines.startswith("Query 7 (sales report): 2 decisions, 1 applied.")
+    assert lines.count("(INNER)") == 2
 
 
 @pytest.mark.parametrize(

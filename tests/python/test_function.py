@@ -108,7 +108,7 @@ def test_what_cannot_be_pickled_says_what_it_is_and_what_to_do():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         ("python:a.b:c", True),
         ("python:pickled:f", True),
@@ -117,8 +117,8 @@ def test_what_cannot_be_pickled_says_what_it_is_and_what_to_do():
         ("x", False),
     ],
 )
-def test_a_text_that_names_a_modules_function_is_told(text, said):
-    assert is_imported(text) is said
+def test_a_text_that_names_a_modules_function_is_told(text, words):
+    assert is_imported(text) is words
 
 
 def test_marking_a_function_loads_nothing_heavy():

@@ -79,8 +79,8 @@ def test_the_running_pyspark_is_found(monkeypatch):
     import pyspark
 
     monkeypatch.delenv("SPARK_HOME", raising=False)
-    found = jars.installed_spark()
-    assert found is not None
-    assert found.version == pyspark.__version__
+    installed = jars.installed_spark()
+    assert installed is not None
+    assert installed.version == pyspark.__version__
     minors = {(row.minor, row.scala) for row in catalog.spark_minors()}
-    assert (jars.minor_of(found.version), found.scala) in minors
+    assert (jars.minor_of(installed.version), installed.scala) in minors

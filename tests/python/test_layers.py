@@ -61,8 +61,8 @@ class Reference(NamedTuple):
 
 def home(name: str) -> str | None:
     """Returns the package in the layers that a name is in, if it is one of ours."""
-    found = [p for p in PACKAGES if name == p or name.startswith(f"{p}.")]
-    return max(found, key=len) if found else None
+    homes = [p for p in PACKAGES if name == p or name.startswith(f"{p}.")]
+    return max(homes, key=len) if homes else None
 
 
 def of_point(package: str) -> str | None:
@@ -107,14 +107,16 @@ def all_references() -> list[Reference]:
 
 
 def test_no_source_refers_to_a_layer_above_its_own_or_to_another_point() -> None:
-    found = all_references()
-    assert len(found) > 500
-    assert [what for what in map(wrong, found) if what] == []
+    above = all_references()
+    assert len(above) > 500
+    assert [what for what in map(wrong, above) if what] == []
 
 
 def test_packages_do_not_refer_to_each_other_in_a_circle() -> None:
     beneath: dict[str, set[str]] = {}
-    for here, there in ((home(of.package), home(of.to)) for of in all_references()):
+    for here, there in (
+        (home(reference.package), home(reference.to)) for reference in all_references()
+    ):
         if here and there and here != there and {here, there}.isdisjoint({OURS, IN_SPARK}):
             beneath.setdefault(here, set()).add(there)
     order = list(TopologicalSorter(beneath).static_order())  # CycleError names the circle.
@@ -135,8 +137,8 @@ def test_packages_do_not_refer_to_each_other_in_a_circle() -> None:
     ],
 )
 def test_a_reference_up_is_told(package: str, line: str, is_wrong: bool) -> None:
-    found = references("Some.scala", f"package {package}\n\n{line}\n")
-    assert any(map(wrong, found)) == is_wrong
+    listed = references("Some.scala", f"package {package}\n\n{line}\n")
+    assert any(map(wrong, listed)) == is_wrong
 
 
 def test_each_point_has_its_package() -> None:

@@ -30,13 +30,15 @@ class Lacking(Classes):
     gone: tuple[tuple[str, str | None], ...] = ()
 
     def get(self, name: str) -> ClassFile | None:
-        found = super().get(name)
+        class_file = super().get(name)
         methods = {method for owner, method in self.gone if owner == name}
-        if found is None or None in methods:
+        if class_file is None or None in methods:
             return None
-        found = copy.copy(found)
-        found.methods = {key: m for key, m in found.methods.items() if key[0] not in methods}
-        return found
+        class_file = copy.copy(class_file)
+        class_file.methods = {
+            key: m for key, m in class_file.methods.items() if key[0] not in methods
+        }
+        return class_file
 
 
 HOOK = (EXTENSIONS, "injectRuntimeOptimizerRule")
@@ -48,8 +50,8 @@ OF_TEXTS = "org/apache/spark/sql/catalyst/expressions/ArrayJoin"
 
 @pytest.fixture(scope="module")
 def spark() -> Lacking:
-    found = sorted((HOME / "jars").glob("*.jar"), key=lambda p: not p.name.startswith("spark-"))
-    return Lacking(found)
+    paths = sorted((HOME / "jars").glob("*.jar"), key=lambda p: not p.name.startswith("spark-"))
+    return Lacking(paths)
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +66,14 @@ def missing(ours: list[ClassFile], spark: Lacking) -> list[links.Missing]:
         *(HOOK, CAUGHT, LOOKED_FOR, (f"{LOOKED_FOR[0]}$", LOOKED_FOR[1])),
         *((name, None) for name in (RULE, f"{RULE}$", OF_TEXTS)),
     )
-    found = links.Links(CodePaths(ours, spark)).missing()
+    lacking = links.Links(CodePaths(ours, spark)).missing()
     spark.gone = ()
-    return found
+    return lacking
 
 
 def lacks(missing: list[links.Missing], owner: str, name: str = "") -> links.Missing:
-    (found,) = [m for m in missing if (m.owner, m.name) == (owner.replace("/", "."), name)]
-    return found
+    (one,) = [m for m in missing if (m.owner, m.name) == (owner.replace("/", "."), name)]
+    return one
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +138,8 @@ def test_a_method_that_spark_calls_and_ours_lacks_is_found(
             each.methods = {k: m for k, m in each.methods.items() if k[0] != "evaluateCost"}
         changed.append(each)
     every = links.Links(CodePaths(changed, spark)).missing()
-    found = [lacking for lacking in every if lacking.kind == "abstract"]
-    assert [(one.name, one.points) for one in found] == [("evaluateCost", ("cost_evaluation",))]
+    abstract = [lacking for lacking in every if lacking.kind == "abstract"]
+    assert [(one.name, one.points) for one in abstract] == [("evaluateCost", ("cost_evaluation",))]
 
 
 def test_the_jar_of_another_minor_has_points_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,10 +159,10 @@ def test_all_code_of_a_jar_is_understood(jar: Path) -> None:
     """Each point is registered, and says what it needs: else nothing would be found missing."""
     paths = CodePaths(Classes([jar]).all(), Classes([]))
     assert paths.points == set(catalog.point_names())
-    found = links.Links(paths)
+    checked = links.Links(paths)
     for each in paths.ours.values():
         if points_named(each.name):
-            assert len(found._needs(each)) >= 2, each.name
+            assert len(checked._needs(each)) >= 2, each.name
     roots = [(points, methods) for points, methods in paths._roots() if len(points) == 1]
     least = min(len(methods) for _, methods in roots)
     assert least >= 2  # how a point is registered, and its rule
@@ -178,9 +180,9 @@ def test_the_command_tells_it_for_programs(
 ) -> None:
     monkeypatch.setattr(links, "check", lambda *_: checked)
     done = CliRunner().invoke(main, ["doctor", "--json", "--spark-home", str(HOME)])
-    told = json.loads(done.stdout)
-    assert (done.exit_code, told["is_well"], told["missing"]) == (0, True, [])
-    assert {f["code"] for f in told["findings"]} == {"JAR_FITS", "POINT_LIVE"}
+    answer = json.loads(done.stdout)
+    assert (done.exit_code, answer["is_well"], answer["missing"]) == (0, True, [])
+    assert {f["code"] for f in answer["findings"]} == {"JAR_FITS", "POINT_LIVE"}
 
 
 def test_a_folder_without_a_spark_is_told(tmp_path: Path) -> None:
@@ -201,18 +203,18 @@ def test_the_command_says_what_is_missing_and_ends_with_1(monkeypatch: pytest.Mo
     )
     monkeypatch.setattr(links, "check", lambda *_: checked)
     done = CliRunner().invoke(main, ["doctor", "--json", "--spark-home", "x"])
-    told = json.loads(done.stdout)
-    assert (done.exit_code, told["is_well"]) == (1, False)
-    assert told["missing"][0]["points"] == ["skew_join"]
-    found = [(f["level"], f["code"]) for f in told["findings"]]
-    assert found == [
+    answer = json.loads(done.stdout)
+    assert (done.exit_code, answer["is_well"]) == (1, False)
+    assert answer["missing"][0]["points"] == ["skew_join"]
+    findings = [(f["level"], f["code"]) for f in answer["findings"]]
+    assert findings == [
         ("ok", "JAR_FITS"),
         ("error", "REFERENCE_MISSING"),
         ("warning", "REFERENCE_MISSING"),
         ("ok", "POINT_LIVE"),
         ("error", "POINT_OFF"),
     ]
-    message = told["findings"][1]["message"]
+    message = answer["findings"][1]["message"]
     assert "Spark 3.5.6-amzn-1 lacks the method a.B.c(int)." in message
     assert "That switches off: skew_join. Used by: io.aqepilot.X." in message
 

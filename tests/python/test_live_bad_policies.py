@@ -413,8 +413,8 @@ def test_a_fault_of_ours_at_every_point_leaves_it_to_spark(
         extension=False,
     )
     assert run.returncode == 0, run.stderr
-    *told, off = run.stdout.splitlines()
-    assert told == [f"{mode} {p} True True" for mode in ("off", "enforce") for p in NEEDED]
+    *lines_before, off = run.stdout.splitlines()
+    assert lines_before == [f"{mode} {p} True True" for mode in ("off", "enforce") for p in NEEDED]
     assert off.split() == sorted(NEEDED)
     faults = [line for line in run.stderr.splitlines() if "(INTERNAL_ERROR)" in line]
     says = "aqepilot: {} failed and was left to Spark (INTERNAL_ERROR): NoClassDefFoundError"

@@ -59,8 +59,8 @@ def taking(monkeypatch: pytest.MonkeyPatch) -> Taking:
 
 
 def last(spark: SparkSession, query: Any, **how: Any) -> Paired:
-    *_, found = bench(spark, {"q": query}, [BROADCASTS], seed=1, warm_up=0, **how)
-    return found
+    *_, result = bench(spark, {"q": query}, [BROADCASTS], seed=1, warm_up=0, **how)
+    return result
 
 
 def test_each_arm_has_its_policies_and_the_sessions_views_and_settings(
@@ -73,10 +73,10 @@ def test_each_arm_has_its_policies_and_the_sessions_views_and_settings(
         df.collect()
         ran[is_plain(spark)] |= {text.split()[0] for text in plans.strategies(df)}
 
-    found = last(tables, query, rounds=2)
-    assert found.queries[0].error is None
+    result = last(tables, query, rounds=2)
+    assert result.queries[0].error is None
     assert ran == {True: {"SortMergeJoin"}, False: {"BroadcastHashJoin"}}
-    assert found.queries[0].applied == 1
+    assert result.queries[0].applied == 1
     assert tables.conf.get("spark.aqepilot.policies", None) is None
 
 
@@ -87,8 +87,8 @@ def test_a_dataframe_is_run_and_thrown_away(tables: SparkSession) -> None:
         count = spark.udf.register("count_row", lambda k: counted.add(1) or k, "long")
         return spark.table("rows").select(count("k"))
 
-    found = last(tables, query, rounds=1)
-    assert found.queries[0].error is None
+    result = last(tables, query, rounds=1)
+    assert result.queries[0].error is None
     assert counted.value == 100
 
 
@@ -98,24 +98,24 @@ def test_a_dataframe_is_run_and_thrown_away(tables: SparkSession) -> None:
 def test_it_ends_when_the_verdict_is_clear(
     tables: SparkSession, taking: Taking, treated: float, verdict: str
 ) -> None:
-    found = last(tables, taking(0.06, treated), rounds=60, margin=0.3)
-    assert found.verdict == verdict
-    assert found.rounds < 60
-    assert bool(found.harmed) == (verdict == "slower")
+    result = last(tables, taking(0.06, treated), rounds=60, margin=0.3)
+    assert result.verdict == verdict
+    assert result.rounds < 60
+    assert bool(result.harmed) == (verdict == "slower")
 
 
 def test_it_goes_on_for_the_verdict_on_each_query_if_told_to(
     tables: SparkSession, taking: Taking
 ) -> None:
     each = {"better": taking(0.06, 0.01), "worse": taking(0.01, 0.02)}
-    *_, found = bench(tables, each, [BROADCASTS], rounds=12, all_rounds=True, seed=1)
-    assert (found.rounds, found.verdict) == (12, "faster")
-    assert [of.query for of in found.harmed] == ["worse"]
+    *_, result = bench(tables, each, [BROADCASTS], rounds=12, all_rounds=True, seed=1)
+    assert (result.rounds, result.verdict) == (12, "faster")
+    assert [verdict.query for verdict in result.harmed] == ["worse"]
 
 
 def test_after_the_last_round_it_may_be_open(tables: SparkSession, taking: Taking) -> None:
-    found = last(tables, taking(0.02, 0.02), rounds=3)
-    assert (found.rounds, found.verdict) == (3, "open")
+    result = last(tables, taking(0.02, 0.02), rounds=3)
+    assert (result.rounds, result.verdict) == (3, "open")
 
 
 def test_a_query_that_fails_with_the_policies_only_breaks_it(tables: SparkSession) -> None:
@@ -123,24 +123,24 @@ def test_a_query_that_fails_with_the_policies_only_breaks_it(tables: SparkSessio
         if not is_plain(spark):
             raise ValueError("no\nwhole trace")
 
-    found = last(tables, query, rounds=5)
-    assert (found.rounds, found.verdict) == (1, "broken")
-    assert found.queries[0].error == "no"
+    result = last(tables, query, rounds=5)
+    assert (result.rounds, result.verdict) == (1, "broken")
+    assert result.queries[0].error == "no"
 
 
 def test_a_query_that_fails_anyway_breaks_nothing(tables: SparkSession) -> None:
-    found = last(tables, "SELECT nothing FROM rows", rounds=2)
-    assert found.verdict == "open"
-    assert found.queries[0].control_ms is None
-    assert (found.queries[0].control_errors, found.queries[0].treatment_errors) == (2, 2)
+    result = last(tables, "SELECT nothing FROM rows", rounds=2)
+    assert result.verdict == "open"
+    assert result.queries[0].control_ms is None
+    assert (result.queries[0].control_errors, result.queries[0].treatment_errors) == (2, 2)
 
 
 def test_two_policies_are_compared(tables: SparkSession) -> None:
     merges = {"name": "merges", "join_selection": "'SHUFFLE_MERGE'"}
-    found = last(
+    result = last(
         tables, lambda s: s.conf.get("spark.aqepilot.policies"), control=[merges], rounds=1
     )
-    assert found.queries[0].error is None
+    assert result.queries[0].error is None
 
 
 def test_orders_are_turned_round(tables: SparkSession, taking: Taking, tmp_path: Path) -> None:
@@ -208,10 +208,10 @@ def test_bad_files_are_named(files: Path) -> None:
     (files / "join.sql").write_text("")
     policy = ("--policy", files / "policy.toml")
     names = ("empty", "two.sql", "queries", "join.sql")
-    found = run(*(files / name for name in names), *policy)
-    assert found.exit_code == 1
+    done = run(*(files / name for name in names), *policy)
+    assert done.exit_code == 1
     for text in ("no *.sql", "here are 2", "here are 0", "another file is called join"):
-        assert text in found.output
+        assert text in done.output
     assert run(files / "queries", *policy, "--conf", "x=1").exit_code == 2
     assert run(files / "none.sql", *policy).exit_code == 2
 
@@ -223,15 +223,15 @@ def test_the_command_tells_what_it_found(files: Path) -> None:
         "SELECT id AS n, id % 7 AS k FROM range(50);\n"
         "CREATE TEMPORARY VIEW unread AS SELECT 1;\n"
     )
-    found = aqepilot_command(
+    done = aqepilot_command(
         *("bench", files / "queries", "--setup", files / "setup.sql"),
         *("--policy", files / "policy.toml", "--runs", files / "runs.jsonl", "--json"),
         *("--conf", "spark.sql.autoBroadcastJoinThreshold=-1", "--master", "local[1]"),
         *("--rounds", 2, "--warm-up", 1, "--seed", 1),
     )
-    said = json.loads(found.stdout)
-    assert said["rounds"] == 2
-    assert said["log_ratio"]["lower"] is None
-    assert [(of["query"], of["applied"]) for of in said["queries"]] == [("join", 1)]
-    assert found.returncode == 0
+    answer = json.loads(done.stdout)
+    assert answer["rounds"] == 2
+    assert answer["log_ratio"]["lower"] is None
+    assert [(query["query"], query["applied"]) for query in answer["queries"]] == [("join", 1)]
+    assert done.returncode == 0
     assert len((files / "runs.jsonl").read_text().splitlines()) == 6

@@ -87,9 +87,9 @@ def test_both_are_live_after_pasting_what_merge_printed(
     with defaults.open("a") as file:
         file.write(merged)
     done = spark_submit(JOB, extension=False, env={"SPARK_CONF_DIR": str(tmp_path)})
-    found = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
-    assert found, [line for line in done.stderr.splitlines() if " INFO " not in line][-40:]
-    assert json.loads(found[0].removeprefix("FOUND ")) == {
+    lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    assert lines, [line for line in done.stderr.splitlines() if " INFO " not in line][-40:]
+    assert json.loads(lines[0].removeprefix("FOUND ")) == {
         "rows": 9000,
         "platform": True,
         "hash": True,

@@ -26,12 +26,12 @@ AT_ONCE = 50
 
 
 @pytest.fixture(scope="module")
-def told(
+def answers(
     _spark_context: SparkSession, swallowed_faults: Callable[[], dict[str, int]]
 ) -> dict[tuple[str, str], Row]:
     """What Spark says of each case: cases with the same settings in one session and query."""
     before = swallowed_faults()
-    found: dict[tuple[str, str], Row] = {}
+    answers: dict[tuple[str, str], Row] = {}
     by_settings = groupby(
         sorted(CASES, key=lambda key: settings(CASES[key])), lambda key: settings(CASES[key])
     )
@@ -42,9 +42,9 @@ def told(
         rest = list(keys)
         while rest:
             some, rest = rest[:AT_ONCE], rest[AT_ONCE:]
-            found |= zip(some, decided(spark, some), strict=True)
+            answers |= zip(some, decided(spark, some), strict=True)
     assert swallowed_faults() == before
-    return found
+    return answers
 
 
 def settings(case: dict[str, Any]) -> list[tuple[str, str]]:
@@ -56,14 +56,14 @@ def decided(spark: SparkSession, keys: list[tuple[str, str]]) -> list[Row]:
     for n, key in enumerate(keys):
         selects.append(f"SELECT {n} AS n, * FROM aqepilot_decide(:point{n}, :text{n}, :facts{n})")
         case = CASES[key]
-        given = {"point": key[0], "text": case["policy"], "facts": json.dumps(case["facts"])}
-        args |= {f"{name}{n}": value for name, value in given.items()}
+        arguments = {"point": key[0], "text": case["policy"], "facts": json.dumps(case["facts"])}
+        args |= {f"{name}{n}": value for name, value in arguments.items()}
     return sorted(spark.sql(" UNION ALL ".join(selects), args=args).collect(), key=itemgetter("n"))
 
 
 @pytest.mark.parametrize(("point", "name"), [pytest.param(*key, id=key[1]) for key in CASES])
-def test_case(told: dict[tuple[str, str], Row], point: str, name: str) -> None:
-    case, row = CASES[point, name], told[point, name]
+def test_case(answers: dict[tuple[str, str], Row], point: str, name: str) -> None:
+    case, row = CASES[point, name], answers[point, name]
     assert (row.answer, row.decision, row.reason) == (
         text(case["answer"]),
         text(case["decision"]),

@@ -101,14 +101,14 @@ def test_check_asks_the_functions_of_the_working_directory_on_made_facts(
     )
     done = command_line("check", "--json", "bad.toml")
     assert done.exit_code == 1, done.output
-    told = {p["where"]: p for p in json.loads(done.stdout)["problems"]}
-    assert {where: problem["code"] for where, problem in told.items()} == {
+    problems = {p["where"]: p for p in json.loads(done.stdout)["problems"]}
+    assert {where: problem["code"] for where, problem in problems.items()} == {
         "bad.toml:2:14": "PYTHON_WRONG_ANSWER",
         "bad.toml:4:1": "PYTHON_RAISED",
         "bad.toml:5:20": "PYTHON_LOAD_FAILED",
     }
-    assert "max_splits" in told["bad.toml:2:14"]["message"]
-    assert "NoneType" in told["bad.toml:4:1"]["message"]
+    assert "max_splits" in problems["bad.toml:2:14"]["message"]
+    assert "NoneType" in problems["bad.toml:4:1"]["message"]
 
 
 SHOW = """
@@ -156,13 +156,13 @@ def test_merged_settings_keep_another_extension_alive(spark_submit, tmp_path, sp
 def test_doctor_finds_a_good_set_up_good(doctor, spark_jar, tmp_path):
     values = conf.settings([Policy(name="p", dynamic_join_selection="null")], str(spark_jar))
     values |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(tmp_path)}
-    found = doctor(*processes.words(values))
-    assert {f["level"] for f in found.values()} == {"ok"}
-    assert pyspark.__version__ in found["LIVE"]["message"]
+    findings = doctor(*processes.words(values))
+    assert {f["level"] for f in findings.values()} == {"ok"}
+    assert pyspark.__version__ in findings["LIVE"]["message"]
 
 
 def test_doctor_finds_wrong_settings(doctor, spark_jar):
-    found = doctor(
+    findings = doctor(
         *("--jars", spark_jar, "--conf", EXTENSION),
         *processes.words(
             {
@@ -174,7 +174,7 @@ def test_doctor_finds_wrong_settings(doctor, spark_jar):
             }
         ),
     )
-    wrong = {code for code, f in found.items() if f["level"] == "error"}
+    wrong = {code for code, f in findings.items() if f["level"] == "error"}
     assert wrong >= {
         "POLICY_NOT_DEFINED",
         "POLICY_TEXT_INVALID",
@@ -182,9 +182,9 @@ def test_doctor_finds_wrong_settings(doctor, spark_jar):
         "SETTING_UNKNOWN",
         "AQE_OFF",
     }
-    assert "spark.aqepilot.policies" in found["SETTING_UNKNOWN"]["message"]
-    assert "side.max_bytes" in found["POLICY_TEXT_INVALID"]["message"]
-    assert found["EVENT_LOG_OFF"]["level"] == "warning"
+    assert "spark.aqepilot.policies" in findings["SETTING_UNKNOWN"]["message"]
+    assert "side.max_bytes" in findings["POLICY_TEXT_INVALID"]["message"]
+    assert findings["EVENT_LOG_OFF"]["level"] == "warning"
 
 
 def test_doctor_finds_plain_spark(doctor):
@@ -197,8 +197,8 @@ def test_doctor_finds_the_jar_missing(doctor, spark_jar):
 
 
 def test_doctor_says_what_spark_said_when_it_does_not_start(doctor):
-    found = doctor("--master", "nowhere://")
-    assert "Master must either be yarn" in found["SPARK_NOT_STARTED"]["message"]
+    findings = doctor("--master", "nowhere://")
+    assert "Master must either be yarn" in findings["SPARK_NOT_STARTED"]["message"]
 
 
 def test_doctor_reads_what_a_driver_on_the_cluster_wrote(spark_jar, tmp_path, monkeypatch):
@@ -212,23 +212,23 @@ def test_doctor_reads_what_a_driver_on_the_cluster_wrote(spark_jar, tmp_path, mo
     folder = tmp_path / "an answer's"
     conf = ("--conf", EXTENSION, "--conf", f"spark.hadoop.{MOUNT}={folder.as_uri()}")
     words = ("--", "--master", "local[1]", "--jars", spark_jar, *conf)
-    told = aqepilot_command("doctor", "--json", "--answer-in", "viewfs://test/etc/a b's", *words)
-    assert "LIVE" in {f["code"] for f in json.loads(told.stdout)["findings"]}, told.stderr
+    printed = aqepilot_command("doctor", "--json", "--answer-in", "viewfs://test/etc/a b's", *words)
+    assert "LIVE" in {f["code"] for f in json.loads(printed.stdout)["findings"]}, printed.stderr
     assert [p.name for p in (folder / "a b's").iterdir()] == []
-    told = aqepilot_command("doctor", *words, "--deploy-mode=cluster")
-    assert "--answer-in" in told.stderr
+    printed = aqepilot_command("doctor", *words, "--deploy-mode=cluster")
+    assert "--answer-in" in printed.stderr
 
 
 def test_the_doctors_script_writes_one_json_of_findings(spark_jar, tmp_path):
-    script, told = tmp_path / "doctor_job.py", tmp_path / "it's told.json"
+    script, answer = tmp_path / "doctor_job.py", tmp_path / "it's told.json"
     assert aqepilot_command("doctor", "--script", script).returncode == 0
     done = submitting.submit(
         tmp_path / "job",
         script.read_text("utf-8"),
         conf={"spark.sql.extensions": conf.EXTENSION, "spark.aqepilot.polices": "typo"},
-        job_words=[str(told)],
+        job_words=[str(answer)],
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(told.read_text("utf-8"))
-    codes = {f["code"] for f in found["findings"]}
-    assert (found["is_well"], {"LIVE", "SETTING_UNKNOWN", "NO_POLICY"} <= codes) == (False, True)
+    findings = json.loads(answer.read_text("utf-8"))
+    codes = {f["code"] for f in findings["findings"]}
+    assert (findings["is_well"], {"LIVE", "SETTING_UNKNOWN", "NO_POLICY"} <= codes) == (False, True)

@@ -253,8 +253,8 @@ def nothing_of(path: Path) -> Callable[..., DataFrame]:
 
     def reading(spark: SparkSession, paths: list[str], suffix: str) -> DataFrame:
         others = [one for one in paths if not one.endswith(path.name)]
-        found = read(spark, others or paths, suffix)
-        return found if others else found.where("false")
+        rows = read(spark, others or paths, suffix)
+        return rows if others else rows.where("false")
 
     return reading
 
@@ -329,8 +329,8 @@ def test_what_holds_no_tables_is_told(spark: SparkSession, tmp_path: Path) -> No
 def test_the_command_makes_no_tables_that_end_with_it(
     command_line: CommandLine, tmp_path: Path
 ) -> None:
-    found = command_line("collect", "--log", tmp_path, "--to", CATALOG)
-    assert found.exit_code == 1
-    assert "set spark.sql.catalogImplementation to hive" in found.output
-    found = command_line("collect", "--log", tmp_path, "--to", tmp_path, "--format", "delta")
-    assert (found.exit_code, found.output[:15]) == (1, "error: a folder")
+    done = command_line("collect", "--log", tmp_path, "--to", CATALOG)
+    assert done.exit_code == 1
+    assert "set spark.sql.catalogImplementation to hive" in done.output
+    done = command_line("collect", "--log", tmp_path, "--to", tmp_path, "--format", "delta")
+    assert (done.exit_code, done.output[:15]) == (1, "error: a folder")

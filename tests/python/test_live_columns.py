@@ -14,7 +14,7 @@ pytestmark = [tiers.EIGHTH, tiers.ON_ONE]
 POINT = "dynamic_join_selection"
 
 
-def said(condition):
+def chosen(condition):
     return F.when(condition, "SHUFFLE_HASH")
 
 
@@ -24,35 +24,35 @@ def sizes():
 
 # Before 4.0 a Column needs a running Spark.
 CASES = {
-    "a comparison": lambda: said(F.col("side.max_bytes") > 10 * F.col("side.median_bytes")),
+    "a comparison": lambda: chosen(F.col("side.max_bytes") > 10 * F.col("side.median_bytes")),
     "a word": lambda: F.lit("SHUFFLE_HASH"),
     "null": lambda: F.lit(None),
-    "logic": lambda: said(
+    "logic": lambda: chosen(
         ~F.col("side.is_left") & F.col("side.row_count").isNull()
         | F.col("join.type").isin("INNER", "CROSS")
     ),
-    "arithmetic": lambda: said((F.col("side.max_bytes") % 7 - 3) * 2 / 5 >= -F.lit(1.5)),
-    "quotes": lambda: said(F.col("query.app_name") == 'it\'s "a" \\n \n `b` (c, d) ${e} é'),
-    "patterns": lambda: said(
+    "arithmetic": lambda: chosen((F.col("side.max_bytes") % 7 - 3) * 2 / 5 >= -F.lit(1.5)),
+    "quotes": lambda: chosen(F.col("query.app_name") == 'it\'s "a" \\n \n `b` (c, d) ${e} é'),
+    "patterns": lambda: chosen(
         F.col("query.app_name").rlike(r"^app_\w+\s[a]$") | F.col("query.user").like(r"u%\_")
     ),
-    "casts": lambda: said(F.col("side.max_bytes").cast("decimal(20,2)") > F.lit(2**40)),
-    "special numbers": lambda: said(F.col("side.non_empty_ratio") < F.lit(float("inf"))),
-    "a lambda": lambda: said(F.exists(sizes(), lambda b: b > 5 * F.col("side.median_bytes"))),
-    "lambdas in lambdas": lambda: said(
+    "casts": lambda: chosen(F.col("side.max_bytes").cast("decimal(20,2)") > F.lit(2**40)),
+    "special numbers": lambda: chosen(F.col("side.non_empty_ratio") < F.lit(float("inf"))),
+    "a lambda": lambda: chosen(F.exists(sizes(), lambda b: b > 5 * F.col("side.median_bytes"))),
+    "lambdas in lambdas": lambda: chosen(
         F.exists(sizes(), lambda b: F.forall(sizes(), lambda c: c <= b * 2))
     ),
-    "lambdas of two": lambda: said(
+    "lambdas of two": lambda: chosen(
         F.aggregate(sizes(), F.lit(0).cast("bigint"), lambda total, b: total + b) > 2**30
     ),
     "branches": lambda: (
-        F.when(F.col("side.is_left"), said(F.col("side.max_bytes") > 5).otherwise("BROADCAST"))
+        F.when(F.col("side.is_left"), chosen(F.col("side.max_bytes") > 5).otherwise("BROADCAST"))
         .when(F.col("side.row_count") < 10, F.coalesce(F.col("spark.hint"), F.lit("X")))
         .otherwise(None)
     ),
-    "elements": lambda: said(F.col("side.tables")[0] == F.element_at(F.col("other.tables"), -1)),
-    "SQL": lambda: said(F.expr("side.max_bytes > aqepilot_bytes('64MB')")),
-    "a name": lambda: said(F.col("side.is_left")).alias("an answer"),
+    "elements": lambda: chosen(F.col("side.tables")[0] == F.element_at(F.col("other.tables"), -1)),
+    "SQL": lambda: chosen(F.expr("side.max_bytes > aqepilot_bytes('64MB')")),
+    "a name": lambda: chosen(F.col("side.is_left")).alias("an answer"),
 }
 
 
@@ -82,7 +82,9 @@ def test_a_struct_names_only_what_it_decides(spark, answer):
 
 
 def test_people_can_read_it(spark):
-    text = column.to_sql(spark, POINT, said(F.col("side.max_bytes") > 10 * F.col("side.row_count")))
+    text = column.to_sql(
+        spark, POINT, chosen(F.col("side.max_bytes") > 10 * F.col("side.row_count"))
+    )
     said_so = "CASE WHEN (side.max_bytes > (side.row_count * 10)) THEN 'SHUFFLE_HASH' END"
     assert text == said_so
 
@@ -90,13 +92,13 @@ def test_people_can_read_it(spark):
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (lambda: said(F.rand() > 0.5), "'rand' is not allowed"),
+        (lambda: chosen(F.rand() > 0.5), "'rand' is not allowed"),
         (lambda: F.udf(lambda b: "X")("side.max_bytes"), "Syntax error"),
         (lambda: F.max("side.max_bytes"), "is an aggregate"),
         (lambda: F.row_number().over(Window.orderBy("side.max_bytes")), "no policy"),
-        (lambda: said(F.col("side.max_byte") > 1), "no fact 'side.max_byte'"),
+        (lambda: chosen(F.col("side.max_byte") > 1), "no fact 'side.max_byte'"),
         (lambda: F.col("side.max_bytes"), "must be a string"),
-        (lambda: said(F.current_date().isNull()), "current_date"),
+        (lambda: chosen(F.current_date().isNull()), "current_date"),
     ],
 )
 def test_a_column_without_a_text_that_binds_is_refused_and_nothing_is_set(spark, answer, why):
@@ -114,7 +116,7 @@ def test_a_column_without_a_text_that_binds_is_refused_and_nothing_is_set(spark,
 def test_a_text_that_means_something_else_is_refused(spark, monkeypatch, true, false):
     readable = column.readable
     monkeypatch.setattr(column, "readable", lambda sql: readable(sql).replace(true, false))
-    one = said(F.col("side.num_partitions") > 8)
+    one = chosen(F.col("side.num_partitions") > 8)
     with pytest.raises(PolicyError, match="where the Column gives"):
         column.to_sql(spark, POINT, one)
 
@@ -125,8 +127,8 @@ def test_the_sessions_own_settings_do_not_matter_and_stay(spark, key, value):
     if (key, value) == ("parser.escapedStringLiterals", "true") and spark.version >= "4.1":
         pytest.skip("from 4.1 on Spark's own parameters of a query are garbled there")
     spark.conf.set(f"spark.sql.{key}", value)
-    column.to_sql(spark, POINT, said(F.col("side.size_in_bytes") / F.col("side.row_count") > 1))
-    column.to_sql(spark, POINT, said(F.col("query.app_name") == "\\d 'x'"))
+    column.to_sql(spark, POINT, chosen(F.col("side.size_in_bytes") / F.col("side.row_count") > 1))
+    column.to_sql(spark, POINT, chosen(F.col("query.app_name") == "\\d 'x'"))
     assert spark.conf.get(f"spark.sql.{key}") == value
 
 

@@ -138,12 +138,12 @@ def results(tmp_path_factory: pytest.TempPathFactory, spark_jar: Path) -> Result
         master="local[1]",
         own_jvm=tiers.OWN_JVM,
     )
-    found: Results = {}
+    answers: Results = {}
     for line in lines:
         if line.startswith("RESULT "):
             order, case, which, result = json.loads(line.removeprefix("RESULT "))
-            found[order, case, which] = result
-    return found
+            answers[order, case, which] = result
+    return answers
 
 
 @pytest.mark.timeout(900)

@@ -171,16 +171,16 @@ def test_what_is_off_is_plain_spark_and_nothing_else_is(
 ) -> None:
     steps, _, _ = ran
     if "%s" in step:
-        (found,) = (
+        (rule,) = (
             v
             for k, v in steps.items()
             if k.startswith(step.partition("%s")[0]) and "another" not in k
         )
     else:
-        found = steps[step]
-    assert (found["broadcast"], found["modes"]) == expected
+        rule = steps[step]
+    assert (rule["broadcast"], rule["modes"]) == expected
     if not step.startswith("other query"):
-        assert found["rows"] == 500
+        assert rule["rows"] == 500
 
 
 def test_it_is_seen_within_a_refresh(ran: Ran) -> None:
@@ -210,16 +210,16 @@ def test_the_status_says_what_holds_and_why(ran: Ran) -> None:
 
 def test_the_record_and_the_log_say_so(ran: Ran) -> None:
     _, events, log = ran
-    told = [e for e in events if e["Event"].endswith("AqePilotControl")]
-    assert told[0]["version"] == 1
-    assert told[0]["rules"] == []
-    assert any(e["rules"] and e["rules"][0].endswith(": off: a test") for e in told)
-    assert any("FileNotFound" in (e["problem"] or "") for e in told)
+    events_of_control = [e for e in events if e["Event"].endswith("AqePilotControl")]
+    assert events_of_control[0]["version"] == 1
+    assert events_of_control[0]["rules"] == []
+    assert any(e["rules"] and e["rules"][0].endswith(": off: a test") for e in events_of_control)
+    assert any("FileNotFound" in (e["problem"] or "") for e in events_of_control)
     limits = {e["limit"] for e in events if e["Event"].endswith("AqePilotPolicyLoaded")}
     assert None in limits
     assert any(limit and limit.endswith(": off for policy=wide: a test") for limit in limits)
     assert "CONTROL_UNREACHABLE" in log
-    read = [e for e in told if e["version"]]
+    read = [e for e in events_of_control if e["version"]]
     assert all(0 <= e["ageMillis"] < 60_000 for e in read)
     closed = [e for e in events if e["Event"].endswith("AqePilotQueryClosed")]
     assert closed[0]["controlVersion"] == 1

@@ -108,8 +108,8 @@ def test_stages_say_what_their_tasks_cost(log: Log) -> None:
 
 
 def test_costs_of_a_query_are_those_of_its_stages(log: Log) -> None:
-    found = log.costs(slots=5)
-    (query,) = found.queries.collect()
+    costs = log.costs(slots=5)
+    (query,) = costs.queries.collect()
     assert (query.description, query.slot_ms) == ("sales", 6507 + 400)
     assert (query.waiting_ms, query.starting_ms, query.spilled_ms) == (3700, 230, 1000)
     assert query.retried_ms == 207 + 400
@@ -117,7 +117,7 @@ def test_costs_of_a_query_are_those_of_its_stages(log: Log) -> None:
     assert query.own_span_ms == 5000 + 400
     assert query.span_ms == 5000 + 400
     assert query.span_waiting_ms == 4000 + 3 * 4900
-    (fingerprint,) = found.fingerprints.collect()
+    (fingerprint,) = costs.fingerprints.collect()
     assert (fingerprint.key, fingerprint.queries) == ("described: sales", 1)
     assert "span_ms" not in log.costs().queries.columns
 
@@ -129,8 +129,8 @@ def test_tables_of_before_say_that_they_do_not_know(log: Log) -> None:
     of_before = log.stages.withColumns(
         {"task_slot_ms": null.cast("array<int>"), "slots": null, "waiting_ms": null.cast("bigint")}
     )
-    (found,) = log.replace(stages=of_before).costs(slots=3).fingerprints.collect()
-    assert (found.not_known, found.waiting_ms, found.span_ms) == (2, None, None)
+    (costs,) = log.replace(stages=of_before).costs(slots=3).fingerprints.collect()
+    assert (costs.not_known, costs.waiting_ms, costs.span_ms) == (2, None, None)
 
 
 def test_the_command_costs(command: Command, tmp_path: Path) -> None:
@@ -174,8 +174,8 @@ def test_a_query_in_words(spark: SparkSession) -> None:
     }  # fmt: skip
     query = {"wall_ms": 2000, "succeeded": False, "error": "out of\nmemory", "joins": ["A", "B"]}
     log = made_logs.log(spark, decisions=[decision], queries=[query, {"log": "l2", "app_id": "b"}])
-    told = log.explain(1, "app-1")
-    for said in (
+    sentences = log.explain(1, "app-1")
+    for sentence in (
         "Query 1 (sales): 1 decision, 1 applied.",
         "policy `p` said SHUFFLE_HASH; Spark would have planned SortMergeJoin. Adopted",
         "Spark knew: side 2.0 MiB, 1,234 rows, the largest 1.0 MiB.",
@@ -183,7 +183,7 @@ def test_a_query_in_words(spark: SparkSession) -> None:
         "Spark said: out of",
         "Its last plan joins by A, B.",
     ):
-        assert said in told
+        assert sentence in sentences
     assert {row.app_id for row in most_expensive(log)} == {"app-1", "b"}
     assert [row.app_id for row in most_expensive(log, app_id="b")] == ["b"]
     with pytest.raises(AqePilotError, match="several applications have a query 1: app-1, b"):

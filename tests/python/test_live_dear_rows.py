@@ -54,8 +54,8 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
     big = spark.table("big").select("k", "v").where("k < 20")
     by_key = spark.sql(f"SELECT k, v FROM {BY_KEY}")
 
-    def sql(of: str) -> DataFrame:
-        return spark.sql(f"SELECT {of} FROM {BY_KEY}")
+    def sql(text: str) -> DataFrame:
+        return spark.sql(f"SELECT {text} FROM {BY_KEY}")
 
     return {
         "nothing": sql("k, length(v)"),

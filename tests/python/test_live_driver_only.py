@@ -78,11 +78,11 @@ def test_executors_need_no_jar(spark_submit: Submit, spark_jar: Path, master: st
         job_words=[str(Path(__file__).parent)],
     )
     assert run.returncode == 0, run.stderr[-5000:]
-    said = dict(line.split(" ", 1) for line in run.stdout.splitlines() if " " in line)
+    answers = dict(line.split(" ", 1) for line in run.stdout.splitlines() if " " in line)
     rows = "[Row(n=20000, w=219970000)]"
-    assert said["plain"].startswith(f"({rows}, [Join(strategy='SortMergeJoin'")
-    assert said["decided"].startswith(f"({rows}, [Join(strategy='ShuffledHashJoin BuildRight'")
-    assert said["decision"] == "APPLIED adopted"
-    assert said["as"] == "rows version"
-    assert said["elsewhere"] == "True 3"
-    assert said["jars"] == "0"
+    assert answers["plain"].startswith(f"({rows}, [Join(strategy='SortMergeJoin'")
+    assert answers["decided"].startswith(f"({rows}, [Join(strategy='ShuffledHashJoin BuildRight'")
+    assert answers["decision"] == "APPLIED adopted"
+    assert answers["as"] == "rows version"
+    assert answers["elsewhere"] == "True 3"
+    assert answers["jars"] == "0"

@@ -138,7 +138,7 @@ for name, settings in applications.items():
         told += [join(other, 1) for other in others]
     found[name] = {
         "app": spark.sparkContext.applicationId,
-        "told": told,
+        "joins": told,
         "experiment": [[r.name, r.value, r.detail] for r in status if r.kind == "experiment"],
         "problems": [[r.name, r.detail] for r in status if r.kind == "problem"],
     }
@@ -181,7 +181,7 @@ def ran(
         folder, JOB, conf=conf, job_words=[arguments], timeout_s=400, own_jvm=tiers.OWN_JVM
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.strip().splitlines()[-1])
+    answer = json.loads(done.stdout.strip().splitlines()[-1])
     logged = {
         path.name.split(".")[0]: [
             json.loads(line)
@@ -190,10 +190,10 @@ def ran(
         ]
         for path in logs.iterdir()
     }
-    return found, {name: logged[of["app"]] for name, of in found.items()}, done.stderr
+    return answer, {name: logged[answer["app"]] for name, answer in answer.items()}, done.stderr
 
 
-def told(events: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+def events_of_units(events: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     return [
         (e["what"], e["unit"], e["arm"])
         for e in events
@@ -209,14 +209,14 @@ def closed(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     ]
 
 
-def are_broadcast(of: dict[str, Any]) -> list[bool]:
-    return [is_broadcast for _, is_broadcast, _ in of["told"]]
+def are_broadcast(run: dict[str, Any]) -> list[bool]:
+    return [is_broadcast for _, is_broadcast, _ in run["joins"]]
 
 
 def test_rows_are_the_same_whatever_the_arm(ran):
-    found, _, _ = ran
-    for name, of in found.items():
-        for rows, _, _ in of["told"]:
+    answers, _, _ = ran
+    for name, answer in answers.items():
+        for rows, _, _ in answer["joins"]:
             assert rows[0][0] == 500, name
 
 
@@ -249,8 +249,8 @@ def test_rows_are_the_same_whatever_the_arm(ran):
     ],
 )
 def test_queries_run_as_their_arm_says(ran, name, broadcast):
-    found, _, _ = ran
-    assert are_broadcast(found[name]) == broadcast
+    answers, _, _ = ran
+    assert are_broadcast(answers[name]) == broadcast
 
 
 @pytest.mark.parametrize(
@@ -271,16 +271,16 @@ def test_queries_run_as_their_arm_says(ran, name, broadcast):
     ],
 )
 def test_a_run_is_assigned_at_its_start_and_exposed_where_arms_differ(ran, name, arm, events):
-    found, logged, _ = ran
+    answers, logged, _ = ran
     run = APPLICATIONS[name]["run"]
-    assert [what for what, _, _ in told(logged[name])] == events
-    arms = {of for _, _, of in told(logged[name])}
+    assert [what for what, _, _ in events_of_units(logged[name])] == events
+    arms = {arm for _, _, arm in events_of_units(logged[name])}
     assert arms == {arm} or arm is None
-    assert {unit for _, unit, _ in told(logged[name])} == {f"sales|{run}"}
+    assert {unit for _, unit, _ in events_of_units(logged[name])} == {f"sales|{run}"}
     # Queries without a decision are of the experiment as well.
     assert set(closed(logged[name])) == {(NAME, f"sales|{run}", *arms)}
-    assert len(closed(logged[name])) >= len(found[name]["told"])
-    state = {n: (v, d) for n, v, d in found[name]["experiment"]}
+    assert len(closed(logged[name])) >= len(answers[name]["joins"])
+    state = {n: (v, d) for n, v, d in answers[name]["experiment"]}
     assert state["unit"][0] == f"sales|{run}"
     assert state["arm"][1] == events[-1]
 
@@ -288,7 +288,7 @@ def test_a_run_is_assigned_at_its_start_and_exposed_where_arms_differ(ran, name,
 @pytest.mark.parametrize("name", ["not meant", "over", "not begun", "own list", "own text"])
 def test_what_is_outside_leaves_no_trace(ran, name):
     _, logged, _ = ran
-    assert told(logged[name]) == [] or name in ("own list", "own text")
+    assert events_of_units(logged[name]) == [] or name in ("own list", "own text")
     assert {e for e, _, _ in closed(logged[name])} <= {None}
 
 
@@ -306,8 +306,8 @@ def test_what_differs_is_told(ran):
 
 def test_a_control_that_differs_no_more_is_plain_spark(ran):
     """Asked beside its own are the other arms' policies only until an answer differs."""
-    found, _, _ = ran
-    (_, _, first), (_, _, second) = found["control"]["told"]
+    answers, _, _ = ran
+    (_, _, first), (_, _, second) = answers["control"]["joins"]
     assert first == second == 1
 
 
@@ -323,63 +323,75 @@ def test_a_control_that_differs_no_more_is_plain_spark(ran):
     ],
 )
 def test_a_wrong_definition_is_told_and_runs_as_control(ran, name, says):
-    found, logged, log = ran
-    assert any(says in detail for _, detail in found[name]["problems"]), found[name]["problems"]
+    answers, logged, log = ran
+    assert any(says in detail for _, detail in answers[name]["problems"]), answers[name]["problems"]
     assert says in log
-    assert told(logged[name]) == []
+    assert events_of_units(logged[name]) == []
 
 
 def test_a_right_definition_has_no_problem(ran):
-    found, _, _ = ran
+    answers, _, _ = ran
     for name in ("control", "treated", "begun", "of queries", "of sessions"):
-        codes = {code for code, _ in found[name]["problems"]}
+        codes = {code for code, _ in answers[name]["problems"]}
         assert codes <= {"POLICY_NOT_LISTED"}, name  # of the policies of the other applications
 
 
 def test_each_query_of_a_run_is_drawn_for_by_itself(ran):
-    found, logged, _ = ran
-    units = {(unit, arm) for what, unit, arm in told(logged["of queries"]) if what == "assigned"}
+    answers, logged, _ = ran
+    units = {
+        (unit, arm)
+        for what, unit, arm in events_of_units(logged["of queries"])
+        if what == "assigned"
+    }
     arms = parse_arms(ARMS)
     joins = {unit for unit, _ in units}
     assert len(joins) >= 14
     for unit, arm in units:
         assert unit.startswith("sales|r0|")
         assert arm == arm_of(arms, bucket("", NAME, unit)).name
-    drawn = are_broadcast(found["of queries"])
+    drawn = are_broadcast(answers["of queries"])
     assert 0 < sum(drawn[:14]) < 14
     # The same query, in other sessions of the same run, has the same arm.
     assert len({drawn[0], *drawn[14:]}) == 1
 
 
 def test_each_session_is_drawn_for_by_itself(ran):
-    found, logged, _ = ran
-    units = [(unit, arm) for what, unit, arm in told(logged["of sessions"]) if what == "assigned"]
+    answers, logged, _ = ran
+    units = [
+        (unit, arm)
+        for what, unit, arm in events_of_units(logged["of sessions"])
+        if what == "assigned"
+    ]
     assert len(units) == len({unit for unit, _ in units}) == 25
     arms = parse_arms(ARMS)
     assert all(arm == arm_of(arms, bucket("", NAME, unit)).name for unit, arm in units)
-    drawn = are_broadcast(found["of sessions"])
+    drawn = are_broadcast(answers["of sessions"])
     assert len(set(drawn[:14])) == 1
     assert 0 < sum(drawn[14:]) < 24
 
 
 def test_the_logs_say_what_the_experiment_found(ran, logs, tmp_path, command_line):
-    found, _, _ = ran
+    answers, _, _ = ran
 
     def analysed(*words):
         return command_line("experiment", "analyse", "--log", tmp_path, *words)
 
     names = ["control", "treated", "failing", "control failing"]
     for name in names:
-        (path,) = logs.glob(f"{found[name]['app']}*")
+        (path,) = logs.glob(f"{answers[name]['app']}*")
         shutil.copy(path, tmp_path)
     done = analysed("--json")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
+    answer = json.loads(done.stdout)
     # Of one job's two runs each is there twice, as two applications.
-    assert told["runs"] == {"control": 1, "treatment": 1}
-    assert (told["control"], told["treatment"], told["unit_kind"]) == ("spark", "wide", "job_run")
-    assert told["verdict"] == "keep running"
-    assert told["stopped"] == {"1 failed queries (failed_queries:1)": 1}
+    assert answer["runs"] == {"control": 1, "treatment": 1}
+    assert (answer["control"], answer["treatment"], answer["unit_kind"]) == (
+        "spark",
+        "wide",
+        "job_run",
+    )
+    assert answer["verdict"] == "keep running"
+    assert answer["stopped"] == {"1 failed queries (failed_queries:1)": 1}
     shown = analysed("--metric", "wall_ms")
     assert "wide (1 run) compared with spark (1)." in shown.stdout
     assert "Keep running. Not known yet" in shown.stdout

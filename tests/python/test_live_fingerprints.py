@@ -46,10 +46,13 @@ def test_all_queries_have_the_fingerprints_that_logs_know_them_by(
 ) -> None:
     """Logs of months are compared by them: what changes one here loses a query's history."""
     queries = WORKLOADS[workload].queries()
-    found = {str(n): fingerprint(spark, query)[:12] for n, query in queries.items()}
+    prints = {str(n): fingerprint(spark, query)[:12] for n, query in queries.items()}
     known = KNOWN[workload]
-    assert found == {n: of[tiers.MINOR] if isinstance(of, dict) else of for n, of in known.items()}
-    assert len(set(found.values())) == len(queries) == {"tpch": 22, "tpcds": 99}[workload]
+    assert prints == {
+        n: known_print[tiers.MINOR] if isinstance(known_print, dict) else known_print
+        for n, known_print in known.items()
+    }
+    assert len(set(prints.values())) == len(queries) == {"tpch": 22, "tpcds": 99}[workload]
 
 
 @tiers.EIGHTH
@@ -78,14 +81,14 @@ def other_literals(query: str) -> str:
     return re.sub(r"'(%?[A-Za-z][A-Za-z %]+)'", r"'other \1'", query)
 
 
-def _next(found: re.Match[str]) -> str:
-    return f"{found[1]}{int(found[2]) + 1}"
+def _next(match: re.Match[str]) -> str:
+    return f"{match[1]}{int(match[2]) + 1}"
 
 
 def test_the_share_that_is_equal_on_both_sparks_is_told() -> None:
     """As docs/reference/record.md has it."""
-    queries = [of for known in KNOWN.values() for of in known.values()]
-    equal = sum(isinstance(of, str) for of in queries)
+    queries = [known_print for known in KNOWN.values() for known_print in known.values()]
+    equal = sum(isinstance(known_print, str) for known_print in queries)
     docs = (Path(__file__).parents[2] / "docs/reference/record.md").read_text("utf-8")
     assert f"{equal} of the {len(queries)} queries" in docs
 

@@ -113,9 +113,9 @@ def test_a_function_sees_the_facts_that_testing_makes(spark, point):
     expected = seen(made)
 
     def choose(facts):
-        found = seen(facts)
-        if found != expected:
-            differing = [group for group in expected if found[group] != expected[group]]
+        facts_seen = seen(facts)
+        if facts_seen != expected:
+            differing = [group for group in expected if facts_seen[group] != expected[group]]
             raise ValueError(f"they differ in {differing}")
 
     aqepilot.use(spark, **{point: choose})
@@ -141,8 +141,8 @@ def test_a_function_that_cannot_be_loaded_is_refused_with_its_place(spark, modul
     path.write_text(f'name = "p"\n{POINT} = "python:lacks_it:chose"\n')
     with pytest.raises(PolicyError, match="did you mean choose") as caught:
         aqepilot.use(spark, path, skew_join="python:not_there_at_all:f")
-    told = {(p.code, p.where) for p in caught.value.problems}
-    assert told == {
+    problems = {(p.code, p.where) for p in caught.value.problems}
+    assert problems == {
         ("PYTHON_LOAD_FAILED", f"{path}:2:{len(POINT) + 5}"),
         ("PYTHON_LOAD_FAILED", "session.skew_join:1:1"),
     }

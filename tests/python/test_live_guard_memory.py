@@ -84,7 +84,7 @@ def test_what_does_not_fit_a_small_driver_is_refused(
     conf = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
     done = spark_submit(JOB, conf=conf, memory="600m", timeout_s=800)
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    for point, (plain, with_policy, decided) in found.items():
+    answer = json.loads(done.stdout.strip().splitlines()[-1])
+    for point, (plain, with_policy, decided) in answer.items():
         assert plain == with_policy > 0, point
         assert REFUSED[point] in [reason for reason, _ in decided], (point, decided)

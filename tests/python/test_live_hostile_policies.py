@@ -85,15 +85,15 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_a_hostile_policy_comes_to_its_reason_and_harms_no_query(
     ran: dict[str, Any], key: tuple[str, str]
 ) -> None:
-    found, expected = ran["cases"][key], CASES[key].comes_to(MINOR)
-    assert "error" not in found
-    assert found["rows"] == [True, True]
-    assert expected in (found["refused"] or found["reasons"]), found
-    assert found["asked_s"] < LONG_S
-    assert max(found["queries_s"]) < LONG_S
-    assert found["changed"] == []
-    told = {what for what, secret in hostile.SECRETS.items() if secret in found["told"]}
-    assert told <= TELLS.get(key[1], set())
+    case, expected = ran["cases"][key], CASES[key].comes_to(MINOR)
+    assert "error" not in case
+    assert case["rows"] == [True, True]
+    assert expected in (case["refused"] or case["reasons"]), case
+    assert case["asked_s"] < LONG_S
+    assert max(case["queries_s"]) < LONG_S
+    assert case["changed"] == []
+    secrets = {what for what, secret in hostile.SECRETS.items() if secret in case["shown"]}
+    assert secrets <= TELLS.get(key[1], set())
 
 
 def test_no_other_session_notices(ran: dict[str, Any]) -> None:
@@ -103,9 +103,9 @@ def test_no_other_session_notices(ran: dict[str, Any]) -> None:
     for seen in rounds:
         assert "error" not in seen
         assert (seen["rows"], seen["changed"], seen["reasons"]) == (True, [], applied)
-        assert "hostile" not in seen["told"]
-        assert hostile.SECRETS["environment"] not in seen["told"]
-        assert hostile.SECRETS["setting"] not in seen["told"]
+        assert "hostile" not in seen["shown"]
+        assert hostile.SECRETS["environment"] not in seen["shown"]
+        assert hostile.SECRETS["setting"] not in seen["shown"]
 
 
 @tiers.LONG
@@ -123,12 +123,12 @@ def test_nothing_is_left_of_the_job(ran: dict[str, Any]) -> None:
     mark = f"HOSTILE_TEST_MARK={ran['mark']}".encode()
 
     def left() -> list[Path]:
-        found = []
+        left_behind = []
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it ended meanwhile
                 if mark in (process / "environ").read_bytes().split(b"\0"):
-                    found.append(process)
-        return found
+                    left_behind.append(process)
+        return left_behind
 
     # What ends a function's processes may outlive the driver by a moment.
     until(lambda: not left(), 30)

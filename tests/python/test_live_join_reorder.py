@@ -62,13 +62,13 @@ def use(spark: SparkSession, text: str) -> None:
 
 def ran_order(executed: Executed) -> list[int]:
     """The tables in the order in which the executed joins, bottom up, took them in."""
-    found: list[int] = []
+    order: list[int] = []
     for join in reversed(executed.joins):
         for table in (*join.left, *join.right):
             number = int(table.removeprefix("t"))
-            if number not in found:
-                found.append(number)
-    return found
+            if number not in order:
+                order.append(number)
+    return order
 
 
 def decision(spark: SparkSession) -> Any:

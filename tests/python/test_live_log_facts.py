@@ -74,15 +74,17 @@ def unknown(log: Log, text: str) -> set[str | None]:
 def test_all_facts_are_logged_by_default_value(read: Callable[[str], Log]) -> None:
     log = read("full")
     facts = [json.loads(row.facts) for row in log.decisions.collect()]
-    assert all("packed" in of["left"]["bytes_by_partition_id"] for of in facts)
+    assert all("packed" in facts_of_one["left"]["bytes_by_partition_id"] for facts_of_one in facts)
     assert unknown(log, OF_SIZES) == {None}
 
 
 def test_a_summary_has_the_lengths_of_arrays(read: Callable[[str], Log]) -> None:
     facts = [json.loads(row.facts) for row in read("summary").decisions.collect()]
     assert facts
-    assert all(of["left"]["bytes_by_partition_id"] == {"left_out": 100} for of in facts)
-    assert all(of["left"]["max_bytes"] > 0 for of in facts)
+    assert all(
+        facts_of_one["left"]["bytes_by_partition_id"] == {"left_out": 100} for facts_of_one in facts
+    )
+    assert all(facts_of_one["left"]["max_bytes"] > 0 for facts_of_one in facts)
 
 
 def test_replay_answers_what_a_summary_tells_and_says_what_it_does_not(

@@ -86,8 +86,8 @@ Lines = Counter[tuple[str, str, str, str]]
 def lines(log: str) -> Iterator[tuple[tuple[str, bool], tuple[str, str, str, str]]]:
     """Yields each line's policy set, and query, level, logger and text, numbers as 0."""
     name = query = None
-    for found in filter(None, map(LINE.match, log.splitlines())):
-        level, logger, text = found.groups()
+    for match in filter(None, map(LINE.match, log.splitlines())):
+        level, logger, text = match.groups()
         if text.startswith("SET "):
             name = json.loads(text.removeprefix("SET "))
             name = name and tuple(name)

@@ -78,7 +78,7 @@ for mode in ("off", "enforce"):
     ran = plans.execute(df)
     print(mode, "rows:", sorted(tuple(row) for row in ran.rows))
     print(mode, "splits:", *(read.splits() for read in plans.reads(df)))
-    print(mode, "reads:", *(read.kind or "unchanged" for read in reads.of(df)))
+    print(mode, "reads:", *(read.kind or "unchanged" for read in reads.listed(df)))
     sc._jsc.sc().listenerBus().waitUntilEmpty(60000)
     tracker = sc.statusTracker()
     jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(mode))
@@ -127,16 +127,16 @@ def test_stages_run_again_as_decided(
         timeout_s=400,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr[-5000:]
-    said = dict(line.split(": ", 1) for line in ran.stdout.splitlines())
-    assert len(ast.literal_eval(said["off rows"])) == 24
-    assert said["enforce rows"] == said["off rows"]
-    assert said["off splits"] == "({}, {})"
-    assert said["off reads"] == "plain plain plain"
-    assert said["enforce splits"] == "({5: 3}, {})"
-    assert said["enforce reads"] == "coalesced skewed unchanged"
-    assert said["adopted"] == "partition_coalescing shuffle_partitions skew_join"
-    assert (said["executors"], said["jars"]) == ("2", str(int(on_executors)))
-    assert (said["off retried"], said["enforce retried"]) == ("False", "True")
+    answers = dict(line.split(": ", 1) for line in ran.stdout.splitlines())
+    assert len(ast.literal_eval(answers["off rows"])) == 24
+    assert answers["enforce rows"] == answers["off rows"]
+    assert answers["off splits"] == "({}, {})"
+    assert answers["off reads"] == "plain plain plain"
+    assert answers["enforce splits"] == "({5: 3}, {})"
+    assert answers["enforce reads"] == "coalesced skewed unchanged"
+    assert answers["adopted"] == "partition_coalescing shuffle_partitions skew_join"
+    assert (answers["executors"], answers["jars"]) == ("2", str(int(on_executors)))
+    assert (answers["off retried"], answers["enforce retried"]) == ("False", "True")
     assert_counted_as_the_log_is_read(spark, events)
 
 

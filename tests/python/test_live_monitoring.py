@@ -85,7 +85,7 @@ def test_alerts_and_dashboard_name_what_is_there(
     assert len(names) >= 6
     for name in names:
         pattern = re.compile(name.split("[5m")[0].split("[10m")[0])
-        assert any(pattern.fullmatch(found) for found in scraped), name
+        assert any(pattern.fullmatch(line) for line in scraped), name
 
 
 def test_each_metric_is_in_the_page(scraped: dict[str, Any]) -> None:

@@ -82,12 +82,12 @@ def test_it_is_wrapped(spark_submit: Submit, tmp_path: Path) -> None:
         own_jvm=True,
     )
     assert ran.returncode == 0, ran.stderr
-    told = dict(line.split(" ", 1) for line in ran.stdout.splitlines() if " " in line)
-    assert told["alone"] == "SortMergeJoin live"
-    assert told["decided"] == "BroadcastHashJoin"
-    assert told["half"] == "SortMergeJoin"
-    assert told["reasons"] == "APPLIED NOT_COMPARABLE NULL_ANSWER joins:1 joins:2"
-    assert told["session"] == "SortMergeJoin off"
+    answers = dict(line.split(" ", 1) for line in ran.stdout.splitlines() if " " in line)
+    assert answers["alone"] == "SortMergeJoin live"
+    assert answers["decided"] == "BroadcastHashJoin"
+    assert answers["half"] == "SortMergeJoin"
+    assert answers["reasons"] == "APPLIED NOT_COMPARABLE NULL_ANSWER joins:1 joins:2"
+    assert answers["session"] == "SortMergeJoin off"
 
 
 def test_the_setting_is_not_one_that_is_submitted(spark_jar: Path) -> None:

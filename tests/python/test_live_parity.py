@@ -39,7 +39,7 @@ CASE WHEN other.is_plain_stage AND NOT other.is_finished
   AND side.size_in_bytes > conf.adaptive_auto_broadcast_join_threshold
 THEN 'SHUFFLE_MERGE' END
 """
-NUMBERS = tiers.share(range(1, 23), of=11)
+NUMBERS = tiers.share(range(1, 23), parts=11)
 FOUR_THREE = pyspark.__version__ >= "4.3"
 
 
@@ -59,8 +59,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], p
         SETTINGS,
         {name: {POINT: text} for name, text in texts.items()},
     )
-    found = parity.run(work, tmp_path_factory.mktemp("parity"), 900, tiers.OWN_JVM)
-    return {(result.setting, result.query): result for result in found}
+    results = parity.run(work, tmp_path_factory.mktemp("parity"), 900, tiers.OWN_JVM)
+    return {(result.setting, result.query): result for result in results}
 
 
 @pytest.mark.timeout(900)
@@ -69,8 +69,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], p
 def test_plans_equal_plain_sparks(
     results: dict[tuple[str, str], parity.Result], name: str, number: int
 ) -> None:
-    for policy, found in results[name, str(number)].differ.items():
-        assert found[0] == found[1], policy
+    for policy, differing in results[name, str(number)].differ.items():
+        assert differing[0] == differing[1], policy
 
 
 @pytest.mark.parametrize(

@@ -266,10 +266,12 @@ def test_sparks_own_rule_as_a_policy_and_null_change_nothing(
         for text in texts:
             reads.decide(spark, text)
             assert ran(spark, shape, OWN[settings]).how == expected.how, (name, text)
-    found = reads.decisions(spark)
-    assert {d.reason for d in found} == {"APPLIED"} | ({"NULL_ANSWER"} if len(texts) > 1 else set())
-    assert {d.fate for d in found if d.reason == "APPLIED"} == {"no_change"}
-    for d in found:
+    decided = reads.decisions(spark)
+    assert {d.reason for d in decided} == {"APPLIED"} | (
+        {"NULL_ANSWER"} if len(texts) > 1 else set()
+    )
+    assert {d.fate for d in decided if d.reason == "APPLIED"} == {"no_change"}
+    for d in decided:
         assert d.reason != "APPLIED" or d.final_strategy == d.spark_strategy
 
 

@@ -40,10 +40,10 @@ def test_the_record_has_spark_answer_and_fate(spark: SparkSession, plain: Any) -
     reads.decide(spark, "named_struct('min_partition_bytes', 1000, 'min_partitions', 6)")
     after = reads.run(spark.sql(AGGREGATED))
     assert after.digest == before.digest
-    (of,) = reads.decisions(spark)
-    assert (of.applied, of.reason, of.fate) == (True, "APPLIED", "adopted")
-    assert json.loads(of.answer) == {"min_partition_bytes": 1000, "min_partitions": 6}
-    assert json.loads(of.spark_answer) == {
+    (decision,) = reads.decisions(spark)
+    assert (decision.applied, decision.reason, decision.fate) == (True, "APPLIED", "adopted")
+    assert json.loads(decision.answer) == {"min_partition_bytes": 1000, "min_partitions": 6}
+    assert json.loads(decision.spark_answer) == {
         "target_bytes": 64 << 20,
         "min_partition_bytes": 64 << 10,
         "min_partitions": 2,
@@ -51,10 +51,10 @@ def test_the_record_has_spark_answer_and_fate(spark: SparkSession, plain: Any) -
         "keep": False,
     }
     assert before.tasks != after.tasks
-    assert of.spark_strategy.startswith(f"{before.tasks[0]} task")
-    assert of.final_strategy == f"{after.tasks[0]} tasks, coalesced from 12"
-    assert of.subject.startswith("query stage 0 (shuffle ")
-    assert of.tables == "big"
+    assert decision.spark_strategy.startswith(f"{before.tasks[0]} task")
+    assert decision.final_strategy == f"{after.tasks[0]} tasks, coalesced from 12"
+    assert decision.subject.startswith("query stage 0 (shuffle ")
+    assert decision.tables == "big"
 
 
 def test_local_reads_and_kept_partitions_have_words(spark: SparkSession) -> None:
@@ -65,9 +65,9 @@ def test_local_reads_and_kept_partitions_have_words(spark: SparkSession) -> None
         "THEN named_struct('local_read', false, 'keep', true) END",
     )
     after = reads.run(spark.sql(little.BIG_DENSE))
-    of = next(d for d in reads.decisions(spark) if d.policy)
-    assert of.spark_strategy.startswith("local read, ")
-    assert (of.final_strategy, of.fate) == ("12 tasks", "adopted")
+    decision = next(d for d in reads.decisions(spark) if d.policy)
+    assert decision.spark_strategy.startswith("local read, ")
+    assert (decision.final_strategy, decision.fate) == ("12 tasks", "adopted")
     assert ("big",) in [read.tables for read in after.reads if read.kind == "plain"]
 
 
@@ -76,8 +76,8 @@ def test_facts_are_what_was_measured(spark: SparkSession, plain: Any) -> None:
         before = reads.run(spark.sql(little.BIG_DENSE))
     reads.decide(spark, "NULL")
     reads.run(spark.sql(little.BIG_DENSE))
-    (of,) = reads.decisions(spark)
-    facts = json.loads(of.facts)
+    (decision,) = reads.decisions(spark)
+    facts = json.loads(decision.facts)
     shuffle, stage = facts["shuffle"], facts["stage"]
     assert stage["shuffles"] == [0, 1]
     assert stage["num_shuffles"] == 2
@@ -92,7 +92,7 @@ def test_facts_are_what_was_measured(spark: SparkSession, plain: Any) -> None:
     assert shuffle["size_in_bytes"] > shuffle["shuffle_bytes"] > 0
     assert shuffle["bytes_are_exact"] is True
     assert facts["spark"] == {"num_partitions": before.tasks[0], "is_local_read": False}
-    assert (of.reason, of.applied, of.fate) == ("NULL_ANSWER", False, None)
+    assert (decision.reason, decision.applied, decision.fate) == ("NULL_ANSWER", False, None)
 
 
 FLAGS = {
@@ -146,8 +146,8 @@ def test_shadow_off_and_no_policy_change_nothing(spark: SparkSession, plain: Any
     assert reads.decisions(spark) == []
     reads.decide(spark, KEEP, mode="shadow")
     assert reads.run(spark.sql(little.BIG_DENSE)).how == before.how
-    (of,) = reads.decisions(spark)
-    assert (of.reason, of.applied, of.mode) == ("SHADOW", False, "shadow")
+    (decision,) = reads.decisions(spark)
+    assert (decision.reason, decision.applied, decision.mode) == ("SHADOW", False, "shadow")
     reads.decide(spark, KEEP, mode="enforce")
     assert reads.run(spark.sql(little.BIG_DENSE)).tasks == [12, 12]
 
@@ -185,17 +185,17 @@ def test_a_refused_answer_leaves_sparks_plan(
         before = reads.run(spark.sql(AGGREGATED))
     reads.decide(spark, text)
     assert reads.run(spark.sql(AGGREGATED)).how == before.how
-    (of,) = reads.decisions(spark)
-    assert (of.reason, of.applied, of.fate) == (reason, False, None)
-    assert of.detail
+    (decision,) = reads.decisions(spark)
+    assert (decision.reason, decision.applied, decision.fate) == (reason, False, None)
+    assert decision.detail
 
 
 def test_a_broken_distribution_is_refused_with_a_reason(spark: SparkSession) -> None:
     reads.decide(spark, "named_struct('target_bytes', 100000000, 'min_partitions', 1)")
     frame = spark.sql(little.BIG_DENSE).repartition(12, "k")
     assert reads.run(frame).tasks == [12, 12]
-    (of,) = reads.decisions(spark)
-    assert (of.reason, of.applied) == ("DISTRIBUTION_BROKEN", False)
+    (decision,) = reads.decisions(spark)
+    assert (decision.reason, decision.applied) == ("DISTRIBUTION_BROKEN", False)
 
 
 def test_no_setting_of_the_user_is_changed(spark: SparkSession) -> None:

@@ -89,9 +89,9 @@ def facts(spark: SparkSession, right: str) -> list[dict[str, Any]]:
     spark.sql(f"SELECT a.v FROM files a JOIN {right} b ON a.k = b.k").collect()
     decisions = policies.decisions(spark)
     by_id = {d.facts_id: json.loads(d.facts) for d in decisions if d.facts}
-    found = [by_id[d.facts_id] for d in decisions if d.point == POINT]
-    top = max(found, key=lambda f: len(f["left"]["tables"] + f["right"]["tables"]))
-    return [f for f in found if f["join"]["id"] == top["join"]["id"]]
+    recorded = [by_id[d.facts_id] for d in decisions if d.point == POINT]
+    top = max(recorded, key=lambda f: len(f["left"]["tables"] + f["right"]["tables"]))
+    return [f for f in recorded if f["join"]["id"] == top["join"]["id"]]
 
 
 @tiers.EIGHTH

@@ -35,8 +35,8 @@ def of_3_0(facts: Facts) -> tuple[str | None, str | None]:
     builds = {"LEFT": BUILDS_LEFT, "RIGHT": BUILDS_RIGHT}
     inner = join["type"] in ("INNER", "CROSS")
 
-    def smaller(of: Callable[[str], bool]) -> str | None:
-        fit = [name for name in sides if of(name)]
+    def smaller(is_small: Callable[[str], bool]) -> str | None:
+        fit = [name for name in sides if is_small(name)]
         if len(fit) == 2:
             return "RIGHT" if right["size_in_bytes"] <= left["size_in_bytes"] else "LEFT"
         return fit[0] if fit else None
@@ -106,10 +106,14 @@ def test_the_recipe_of_3_0_answers_as_the_rule(spark: SparkSession, tmp_path: Pa
     struct = "named_struct('strategy', {}, 'build_side', CAST(NULL AS STRING))"
     text = re.sub(r"(?<=THEN |ELSE )'[A-Z_]+'", lambda word: struct.format(word[0]), text)
     answers = dict(facts.selectExpr("n", f"{text}\nAS answer").collect())
-    said = {n: tuple(answer) if answer else (None, None) for n, answer in answers.items()}
-    differ = {n: (said[n], of_3_0(row)) for n, row in enumerate(rows) if said[n] != of_3_0(row)}
+    strategies = {n: tuple(answer) if answer else (None, None) for n, answer in answers.items()}
+    differ = {
+        n: (strategies[n], of_3_0(row))
+        for n, row in enumerate(rows)
+        if strategies[n] != of_3_0(row)
+    }
     assert differ == {}
-    assert len(set(said.values())) == 8
+    assert len(set(strategies.values())) == 8
 
 
 @pytest.fixture
@@ -227,9 +231,9 @@ def test_explain_tells_decisions_in_the_order_in_which_they_happened(star: Spark
     df = star.sql(STAR)
     df.explain()
     df.collect()
-    told = [
+    lines = [
         next(point for point in texts if f", {point}: " in line)
         for line in str(aqepilot.explain(star)).splitlines()[1:]
     ]
-    assert list(dict.fromkeys(told)) == list(texts)
-    assert told.count("join_reorder") == 1
+    assert list(dict.fromkeys(lines)) == list(texts)
+    assert lines.count("join_reorder") == 1

@@ -34,8 +34,8 @@ print(json.dumps([hash(str(found)), [list(row) for row in decided.collect()]]))
 def test_a_model_is_trained_from_a_log_and_decides_in_the_next_run(
     spark_submit: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    found = re.findall(r"```python\n(# (\w+\.py).*?)```", PAGE.read_text("utf-8"), re.S)
-    blocks = {name: text for text, name in found}
+    scripts = re.findall(r"```python\n(# (\w+\.py).*?)```", PAGE.read_text("utf-8"), re.S)
+    blocks = {name: text for text, name in scripts}
     train, sizes = blocks["train.py"], blocks["sizes.py"]
     assert len((train + sizes).splitlines()) < 60
     (tmp_path / "train.py").write_text(train, encoding="utf-8")

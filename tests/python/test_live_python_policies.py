@@ -177,13 +177,13 @@ SHUFFLED = {
 
 def workers_of(folder: Path) -> list[Path]:
     """Returns the worker processes whose driver runs, or ran, in this folder."""
-    found = []
+    workers = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it ended meanwhile
             command = (process / "cmdline").read_bytes()
             if b"aqepilot_worker.main" in command and (process / "cwd").readlink() == folder:
-                found.append(process)
-    return found
+                workers.append(process)
+    return workers
 
 
 class Submitted(NamedTuple):

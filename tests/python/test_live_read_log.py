@@ -73,14 +73,14 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 def rows(log: Log, *names: str) -> Rows:
     """Rows without their log, in an order."""
-    found = {}
+    frames = {}
     for name in names or FRAMES:
         frame = getattr(log, name).drop("log")
-        found[name] = sorted(
+        frames[name] = sorted(
             (row.asDict(recursive=True) for row in frame.collect()),
             key=lambda row: json.dumps(row, default=str),
         )
-    return found
+    return frames
 
 
 @pytest.fixture(scope="module")
@@ -105,19 +105,19 @@ def test_what_the_log_says_of_the_application(ran: Ran, expected: Rows) -> None:
 
 def test_decisions_are_those_of_the_live_view(ran: Ran, expected: Rows) -> None:
     """Facts, fates and claimed queries included."""
-    found = expected["decisions"]
+    decided = expected["decisions"]
     # How many records a join has depends on whether its sides end together.
-    sides = {(d["execution_id"], d["side"]) for d in found}
+    sides = {(d["execution_id"], d["side"]) for d in decided}
     assert sides == {(n, side) for n, _ in sides for side in ("left", "right")}
     assert len(sides) == 12
-    assert {d["point"] for d in found} == {policies.POINT}
+    assert {d["point"] for d in decided} == {policies.POINT}
     live = {d["decision_id"]: d for d in ran.decisions}
-    assert {d["decision_id"] for d in found} == set(live)
-    for decision in found:
+    assert {d["decision_id"] for d in decided} == set(live)
+    for decision in decided:
         # toJSON leaves nulls out.
         known = {k: v for k, v in decision.items() if v is not None and k in DECIDED}
         assert known == {k: v for k, v in live[decision["decision_id"]].items() if k in DECIDED}
-    assert any(d["fate"] == "adopted" for d in found)
+    assert any(d["fate"] == "adopted" for d in decided)
 
 
 DECIDED = {
@@ -148,10 +148,10 @@ def test_figures_of_stages_are_those_of_sparks_status_store(ran: Ran, expected: 
     assert sum(s["shuffleReadBytes"] for s in ended) > 0 < sum(s["outputBytes"] for s in ended)
     assert sum(s["numFailedTasks"] for s in ended) > 0
     for stage in ended:
-        found = stages[stage["stageId"], stage["attemptId"]]
-        assert {n: found[n] for n in of_store} == {n: stage[of] for n, of in of_store.items()}
-        assert found["cpu_ms"] == stage["executorCpuTime"] // 1_000_000
-        assert (found["failure"] is not None) == (stage["status"] == "FAILED")
+        figures = stages[stage["stageId"], stage["attemptId"]]
+        assert {n: figures[n] for n in of_store} == {n: stage[key] for n, key in of_store.items()}
+        assert figures["cpu_ms"] == stage["executorCpuTime"] // 1_000_000
+        assert (figures["failure"] is not None) == (stage["status"] == "FAILED")
 
 
 def test_tasks_of_stages_fill_no_more_slots_than_there_were(expected: Rows) -> None:
@@ -162,9 +162,9 @@ def test_tasks_of_stages_fill_no_more_slots_than_there_were(expected: Rows) -> N
         assert sum(tasks) + stage["lost_slot_ms"] == stage["slot_ms"]
         assert min(1, len(tasks)) <= stage["slots"] <= min(2, len(tasks))
         if tasks and stage["completed"]:
-            found = slots.lay_out(tasks, stage["slots"])
-            assert max(tasks) <= found.span_ms <= sum(tasks)
-            assert sum(tasks) <= stage["slots"] * found.span_ms
+            layout = slots.lay_out(tasks, stage["slots"])
+            assert max(tasks) <= layout.span_ms <= sum(tasks)
+            assert sum(tasks) <= stage["slots"] * layout.span_ms
             assert stage["waiting_ms"] <= stage["slots"] * max(tasks)
             several += len(tasks) > 2
     assert several > 10
@@ -253,9 +253,9 @@ def test_rolled_logs(
     codec: str | None, ran: Ran, expected: Rows, spark: SparkSession, tmp_path: Path
 ) -> None:
     log = event_logs.rolled(spark, ran.lines, tmp_path, ran.app, codec)
-    found = read_log(spark, tmp_path)
-    assert rows(found) == expected
-    assert {row.log for row in found.queries.select("log").collect()} == {log.as_uri()}
+    whole_log = read_log(spark, tmp_path)
+    assert rows(whole_log) == expected
+    assert {row.log for row in whole_log.queries.select("log").collect()} == {log.as_uri()}
 
 
 def test_a_compact_file_stands_for_those_before_it(
@@ -283,13 +283,13 @@ def test_a_log_in_progress_that_is_cut_off(
     if not codec:
         cut = data.rindex(b"\n", 0, cut) + len('\n{"Event":')
     log.write_bytes(data[:cut])
-    found = read_log(spark, tmp_path)
-    (app,) = rows(found, "applications")["applications"]
+    whole_log = read_log(spark, tmp_path)
+    (app,) = rows(whole_log, "applications")["applications"]
     assert app["ended"] is None
     assert app["unreadable_lines"] == 1 or (codec and app["unreadable_lines"] == 0)
     assert (app["problem"] is not None) == (codec is not None)
     assert app["lines"] > len(ran.lines) // 2
-    queries = rows(found, "queries")["queries"]
+    queries = rows(whole_log, "queries")["queries"]
     assert [q for q in queries if q["ended"]]
     if not codec:
         whole = data[:cut].decode().splitlines()[:-1]
@@ -305,10 +305,10 @@ def test_broken_lines_are_counted_and_the_others_are_read(
     broken = ['{"Event":"SparkListenerTaskEnd","Stage ID":', "no event", "[1]", "\x00\x01", "{}"]
     lines = [*ran.lines[:middle], *broken, *ran.lines[middle:]]
     event_logs.written(spark, lines, tmp_path / ran.app)
-    found = rows(read_log(spark, tmp_path))
-    (app,) = found.pop("applications")
+    frames = rows(read_log(spark, tmp_path))
+    (app,) = frames.pop("applications")
     assert app["unreadable_lines"] == len(broken)
-    assert found == {name: expected[name] for name in FRAMES if name != "applications"}
+    assert frames == {name: expected[name] for name in FRAMES if name != "applications"}
 
 
 def test_a_file_that_breaks_off_while_it_is_read_is_told(
@@ -316,8 +316,8 @@ def test_a_file_that_breaks_off_while_it_is_read_is_told(
 ) -> None:
     """Spark goes on with the next file, without a word."""
     log = event_logs.rolled(spark, ran.lines, tmp_path, ran.app)
-    found = read_log(spark, tmp_path)
-    assert found.applications.first().problem is None
+    whole_log = read_log(spark, tmp_path)
+    assert whole_log.applications.first().problem is None
     listed = files.find(spark, [tmp_path])
     grown = [file._replace(bytes=file.bytes + 100 * ("_2_" in file.path)) for file in listed]
     (app,) = read_files(spark, grown).applications.collect()
@@ -331,11 +331,11 @@ def test_decisions_have_whole_facts_whatever_their_events_share(
 ) -> None:
     """What every point has is once in a query's events; in schema version 1 in each."""
 
-    def decided(number: int, execution: int | None, of: str, **fields: Any) -> str:
+    def decided(number: int, execution: int | None, facts_id: str, **fields: Any) -> str:
         return event_logs.event(
             "io.aqepilot.log.AqePilotDecision",
             **{"time": number, "decisionId": number, "sessionId": "s", "executionId": execution},
-            **{"point": "skew_join", "factsId": of, "mode": "enforce", "applied": False},
+            **{"point": "skew_join", "factsId": facts_id, "mode": "enforce", "applied": False},
             **{"reason": "NULL_ANSWER", "askedMicros": 1.0},
             **fields,
         )
@@ -351,8 +351,8 @@ def test_decisions_have_whole_facts_whatever_their_events_share(
         decided(8, 8, "lost"),
     ]
     event_logs.written(spark, lines, tmp_path / "app-1")
-    found = read_log(spark, tmp_path).decisions.orderBy("decision_id").collect()
-    assert [row.facts for row in found] == [
+    decisions = read_log(spark, tmp_path).decisions.orderBy("decision_id").collect()
+    assert [row.facts for row in decisions] == [
         *('{"conf":1,"left":1}', '{"conf":1,"left":1}', '{"conf":1,"left":2}'),
         *('{"conf":2,"left":3}', '{"conf":3,"left":4}', '{"conf":4,"left":5}', None, None),
     ]
@@ -385,12 +385,12 @@ def test_many_applications_at_once(
         event_logs.written(spark, own, tmp_path / f"day={n % 2}" / f"{app}{suffix}", codec)
     (tmp_path / "notes.txt").write_text("not a log\n")
     (tmp_path / "empty").touch()
-    found = read_log(spark, tmp_path)
-    apps = {a["app_id"]: a for a in rows(found, "applications")["applications"]}
+    log = read_log(spark, tmp_path)
+    apps = {a["app_id"]: a for a in rows(log, "applications")["applications"]}
     assert set(apps) == {None, "app-0", "app-1", "app-2", "app-3"}
     assert (apps[None]["lines"], apps[None]["unreadable_lines"]) == (1, 1)
     for name in ("queries", "stages", "decisions"):
-        counts = getattr(found, name).groupBy("app_id").count().collect()
+        counts = getattr(log, name).groupBy("app_id").count().collect()
         assert dict(counts) == {f"app-{n}": len(expected[name]) for n in range(4)}
 
 
@@ -444,9 +444,9 @@ def test_a_log_without_aqepilot(
     """Queries and stages have the same figures as with it."""
     plain = [line for line in ran.lines if "io.aqepilot.log" not in line[:40]]
     event_logs.written(spark, plain, tmp_path / ran.app)
-    found = rows(read_log(spark, tmp_path))
-    assert found["decisions"] == found["policies"] == []
-    assert found["stages"] == expected["stages"]
+    frames = rows(read_log(spark, tmp_path))
+    assert frames["decisions"] == frames["policies"] == []
+    assert frames["stages"] == expected["stages"]
     ours = {
         "fingerprint": None,
         "decisions": 0,
@@ -461,7 +461,7 @@ def test_a_log_without_aqepilot(
     def in_order(queries: list[dict[str, Any]]) -> list[str]:
         return sorted(json.dumps(query, default=str) for query in queries)
 
-    assert in_order(found["queries"]) == in_order([q | ours for q in expected["queries"]])
+    assert in_order(frames["queries"]) == in_order([q | ours for q in expected["queries"]])
 
 
 def test_queries_with_decisions_say_which_run_of_which_job_they_are(expected: Rows) -> None:
@@ -544,8 +544,8 @@ def test_what_may_not_be_read(
     assert "may not be read" in run.stdout
     assert "closed" in run.stdout
     assert f"queries {len(expected['queries'])}" in run.stdout
-    told = [line.split(" ", 3)[1:] for line in run.stdout.splitlines() if line.startswith("log ")]
-    assert [ran.app, str(len(ran.lines)), "None"] in told
-    ((_, lines, problem),) = [row for row in told if row[0] == "app-1"]
+    shown = [line.split(" ", 3)[1:] for line in run.stdout.splitlines() if line.startswith("log ")]
+    assert [ran.app, str(len(ran.lines)), "None"] in shown
+    ((_, lines, problem),) = [row for row in shown if row[0] == "app-1"]
     assert lines == "0"
     assert "may not be read" in problem

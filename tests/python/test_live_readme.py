@@ -81,15 +81,15 @@ def run(folder: Path, job: str, words: list[str], commands: list[str]) -> dict[s
     return dict(json.loads(Path(folder, "found.json").read_text("utf-8")))
 
 
-def assert_applied(found: dict[str, Any]) -> None:
-    assert found["set"] is None
-    assert found["heap"] <= 1 << 30  # Spark's default
-    assert ["sales", "APPLIED", "adopted"] in [of[:3] for of in found["applied"]]
-    assert all("ShuffledHashJoin" in of[3] for of in found["applied"])
-    rows, hashed, merged = found["in_force"]
-    assert (rows, False, True) == tuple(found["plain"])
+def assert_applied(answer: dict[str, Any]) -> None:
+    assert answer["set"] is None
+    assert answer["heap"] <= 1 << 30  # Spark's default
+    assert ["sales", "APPLIED", "adopted"] in [row[:3] for row in answer["applied"]]
+    assert all("ShuffledHashJoin" in row[3] for row in answer["applied"])
+    rows, hashed, merged = answer["in_force"]
+    assert (rows, False, True) == tuple(answer["plain"])
     assert (hashed, merged) == (True, False)
-    assert found["sql"][1:3] > [0, 0]
+    assert answer["sql"][1:3] > [0, 0]
 
 
 def test_the_notebook_of_the_page_shows_a_decision(tmp_path: Path) -> None:

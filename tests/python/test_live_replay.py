@@ -161,8 +161,8 @@ def _of_python(event: Any) -> bool:
 
 def test_what_another_policy_would_change(log: Log) -> None:
     always = Policy(name="new", dynamic_join_selection="'SHUFFLE_MERGE'")
-    found = log.replay(always)
-    asked = found.asked.collect()
+    replayed = log.replay(always)
+    asked = replayed.asked.collect()
     assert {row.point for row in asked} == {"dynamic_join_selection"}
     assert {row.after for row in asked} == {"SHUFFLE_MERGE"}
     made = log.decisions.where("point = 'dynamic_join_selection'").collect()
@@ -180,7 +180,7 @@ def test_what_another_policy_would_change(log: Log) -> None:
         assert row.unknown == ("EARLIER_DECISION" if changed_before else None)
         if row.changed:
             first.setdefault(row.execution_id, row.decision_id)
-    changes = found.changes.collect()
+    changes = replayed.changes.collect()
     assert sum(c.asked for c in changes) == sum(row.changed for row in asked)
     assert [c.task_ms for c in changes] == sorted((c.task_ms for c in changes), reverse=True)
     task_ms = {q.execution_id: q.task_ms for q in log.queries.collect()}
@@ -211,12 +211,12 @@ def test_what_a_shadow_policy_answered_was_spark_s_choice(spark: SparkSession) -
         shadowed(facts=LATER, execution_id=2),
     ]
     log = made_logs.log(spark, decisions=rows, queries=[{}, {"execution_id": 2}])
-    found = log.replay({"name": "p", "mode": "shadow", "dynamic_join_selection": ANSWERS})
-    asked = found.asked.orderBy("decision_id").collect()
+    replayed = log.replay({"name": "p", "mode": "shadow", "dynamic_join_selection": ANSWERS})
+    asked = replayed.asked.orderBy("decision_id").collect()
     assert [(row.before, row.after) for row in asked] == [(None, "SHUFFLE_HASH")] * 3
     assert all(row.changed for row in asked)
     assert [row.unknown for row in asked] == [None, "EARLIER_DECISION", None]
-    (change,) = found.changes.collect()
+    (change,) = replayed.changes.collect()
     assert (change.asked, change.unknown, change.queries) == (3, 1, 2)
 
 
@@ -246,9 +246,9 @@ def test_what_ran_is_what_was_applied(spark: SparkSession) -> None:
 def test_spark_s_own_answer_changes_nothing(spark: SparkSession) -> None:
     rows = [shadowed(facts=FIRST, spark_answer="SHUFFLE_HASH")]
     log = made_logs.log(spark, decisions=rows)
-    found = log.replay({"name": "p", "dynamic_join_selection": ANSWERS})
-    assert [row.changed for row in found.asked.collect()] == [False]
-    assert found.changes.collect() == []
+    replayed = log.replay({"name": "p", "dynamic_join_selection": ANSWERS})
+    assert [row.changed for row in replayed.asked.collect()] == [False]
+    assert replayed.changes.collect() == []
 
 
 def test_changes_say_which_facts_moved_them(spark: SparkSession) -> None:
@@ -285,9 +285,9 @@ def test_two_policies_are_compared(log: Log) -> None:
 
 
 def test_scores_of_relations_are_not_known(log: Log) -> None:
-    found = log.replay({"name": "p", "join_reorder": "candidate.size_in_bytes"}).asked.collect()
-    assert {row.unknown for row in found} == {"SCORES"}
-    assert not any(row.changed for row in found)
+    asked = log.replay({"name": "p", "join_reorder": "candidate.size_in_bytes"}).asked.collect()
+    assert {row.unknown for row in asked} == {"SCORES"}
+    assert not any(row.changed for row in asked)
 
 
 def test_lost_facts_are_not_known(log: Log) -> None:
@@ -297,8 +297,8 @@ def test_lost_facts_are_not_known(log: Log) -> None:
         "CASE abs(hash(facts_id)) % 3 WHEN 0 THEN NULL WHEN 1 THEN left(facts, 90) ELSE facts END"
     )
     lost = log.replace(decisions=log.decisions.withColumn("facts", cut))
-    found = lost.replay({"name": "p", "cost_evaluation": "spark.cost"}).asked.collect()
-    assert {row.unknown for row in found} >= {"FACTS_MISSING", "FACTS_UNREADABLE"}
+    asked = lost.replay({"name": "p", "cost_evaluation": "spark.cost"}).asked.collect()
+    assert {row.unknown for row in asked} >= {"FACTS_MISSING", "FACTS_UNREADABLE"}
 
 
 def test_a_condition_may_read_facts(log: Log) -> None:
@@ -311,8 +311,10 @@ def test_a_condition_may_read_facts(log: Log) -> None:
     ]
     known = [row for row in expected if row.unknown is None]
     assert large.count() == len(known) > 0
-    found = checked(asked, "after = 'BROADCAST' AND side.size_in_bytes > aqepilot_bytes('1k')")
-    assert found.doubtful == len(expected) - len(known) > 0
+    failing_rows = checked(
+        asked, "after = 'BROADCAST' AND side.size_in_bytes > aqepilot_bytes('1k')"
+    )
+    assert failing_rows.doubtful == len(expected) - len(known) > 0
     assert failing(asked, "after = 'SHUFFLE_HASH'").count() == 0
     with pytest.raises(AqePilotError, match="no decision point has all of"):
         failing(asked, "side.size_in_bytes > chain.num_relations")
@@ -357,8 +359,8 @@ def test_the_command(
     assert "1 lines of the logs are no whole events" in shown.stderr
     as_json = ran("--json", "--fail-if", "after = 'SHUFFLE_HASH'")
     assert as_json.exit_code == 0, as_json.output
-    found = json.loads(as_json.stdout)
-    assert found["asked"] > 3
-    assert found["unreadable_lines"] == 1
-    assert found["changes"][0]["after"] == "BROADCAST"
-    assert found["fail_if"][0]["rows"] == 0
+    answer = json.loads(as_json.stdout)
+    assert answer["asked"] > 3
+    assert answer["unreadable_lines"] == 1
+    assert answer["changes"][0]["after"] == "BROADCAST"
+    assert answer["fail_if"][0]["rows"] == 0

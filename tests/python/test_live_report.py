@@ -80,7 +80,7 @@ def events(log_folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def found(_spark_context: SparkSession, log_folder: Path) -> Data:
+def report(_spark_context: SparkSession, log_folder: Path) -> Data:
     session = _spark_context.newSession()
     reads_logs(session)
     return data.gather(session, read_log(session, log_folder), 200)
@@ -90,8 +90,8 @@ def named(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     return [event for event in events if event["Event"].endswith(name)]
 
 
-def test_the_heading_is_what_sparks_events_say(found: Data, events: list[dict[str, Any]]) -> None:
-    heading = found.heading
+def test_the_heading_is_what_sparks_events_say(report: Data, events: list[dict[str, Any]]) -> None:
+    heading = report.heading
     tasks = named(events, "SparkListenerTaskEnd")
     # Spark gives none for a task that was killed before it ran.
     measured = [task["Task Metrics"] for task in tasks if "Task Metrics" in task]
@@ -113,14 +113,14 @@ def test_the_heading_is_what_sparks_events_say(found: Data, events: list[dict[st
 
 
 def test_queries_are_put_together_by_fingerprint(
-    found: Data, spark: SparkSession, log_folder: Path
+    report: Data, spark: SparkSession, log_folder: Path
 ) -> None:
     queries = read_log(spark, log_folder).queries.collect()
-    assert found.fingerprints.task_ms == sum(q.task_ms for q in queries)
-    assert [f.task_ms for f in found.fingerprints.top] == sorted(
-        (f.task_ms for f in found.fingerprints.top), reverse=True
+    assert report.fingerprints.task_ms == sum(q.task_ms for q in queries)
+    assert [f.task_ms for f in report.fingerprints.top] == sorted(
+        (f.task_ms for f in report.fingerprints.top), reverse=True
     )
-    (sales,) = (f for f in found.fingerprints.top if f.description == EVIL)
+    (sales,) = (f for f in report.fingerprints.top if f.description == EVIL)
     own = [q for q in queries if q.fingerprint == sales.fingerprint]
     assert sales.runs == len(own) == 3
     assert sales.task_ms == sum(q.task_ms for q in own)
@@ -129,13 +129,13 @@ def test_queries_are_put_together_by_fingerprint(
     assert sales.spill_bytes == sum(q.disk_spill_bytes for q in own)
     assert sales.wall_ms == statistics.median(q.wall_ms for q in own)
     assert sales.decisions == sum(q.decisions for q in own)
-    runs = [run for run in found.runs if run.key == sales.key]
+    runs = [run for run in report.runs if run.key == sales.key]
     assert [r.wall_ms for r in runs] == [
         q.wall_ms for q in sorted(own, key=lambda q: q.execution_id)
     ]
 
 
-def test_costs_are_those_of_the_tasks(found: Data, events: list[dict[str, Any]]) -> None:
+def test_costs_are_those_of_the_tasks(report: Data, events: list[dict[str, Any]]) -> None:
     tasks = named(events, "SparkListenerTaskEnd")
     kept = {
         reason: sum(
@@ -145,15 +145,15 @@ def test_costs_are_those_of_the_tasks(found: Data, events: list[dict[str, Any]])
         )
         for reason in ("done", "lost")
     }
-    whole = found.costs.whole
+    whole = report.costs.whole
     assert (whole.slot_ms, whole.retried_ms) == (sum(kept.values()), kept["lost"])
     assert whole.retried_ms > 0
     assert whole.starting_ms is not None
     assert 0 < whole.starting_ms < whole.slot_ms
-    assert EVIL in {cost.description for cost in found.costs.top}
+    assert EVIL in {cost.description for cost in report.costs.top}
 
 
-def test_points_guards_and_failures_are_counted(found: Data, events: list[dict[str, Any]]) -> None:
+def test_points_guards_and_failures_are_counted(report: Data, events: list[dict[str, Any]]) -> None:
     decided = named(events, "AqePilotDecision")
     fates = {
         fate["decisionId"]: fate["fate"]
@@ -164,28 +164,28 @@ def test_points_guards_and_failures_are_counted(found: Data, events: list[dict[s
         (e["point"], e.get("policy"), e["reason"], fates.get(e["decisionId"])) for e in decided
     )
     counted: Counter[Any] = Counter()
-    for s in found.answers:
+    for s in report.answers:
         counted[s.point, s.policy, s.reason, s.fate] += s.times
     assert counted == expected
-    reasons = {s.reason for s in found.answers}
+    reasons = {s.reason for s in report.answers}
     assert {"APPLIED", "GUARD_PARTITIONS"} <= reasons
     assert reasons & {"EVALUATION_FAILED", "OUT_OF_RANGE"}
-    assert "adopted" in {s.fate for s in found.answers}
+    assert "adopted" in {s.fate for s in report.answers}
 
 
-def test_skew_is_that_of_the_facts(found: Data, events: list[dict[str, Any]]) -> None:
-    assert found.shuffles
-    for shuffle in found.shuffles:
+def test_skew_is_that_of_the_facts(report: Data, events: list[dict[str, Any]]) -> None:
+    assert report.shuffles
+    for shuffle in report.shuffles:
         sizes = shuffle.bytes_by_partition_id
         assert len(sizes) == shuffle.num_partitions > 64  # packed in the facts
         assert max(sizes) == shuffle.max_bytes > 2 * shuffle.median_bytes
         middle = int(statistics.median(sizes))
         assert abs(shuffle.median_bytes - max(middle, 1)) <= 1
-    assert any("skew_join" in line for shuffle in found.shuffles for line in shuffle.outcomes)
+    assert any("skew_join" in line for shuffle in report.shuffles for line in shuffle.outcomes)
 
 
 def test_joins_are_those_of_the_final_plans(
-    found: Data, spark: SparkSession, log_folder: Path, events: list[dict[str, Any]]
+    report: Data, spark: SparkSession, log_folder: Path, events: list[dict[str, Any]]
 ) -> None:
     expected = Counter(
         join.split()[0]
@@ -193,7 +193,7 @@ def test_joins_are_those_of_the_final_plans(
         for join in query.joins or []
     )
     counted: Counter[str] = Counter()
-    for _, _, strategy, joins in found.joins.counts:
+    for _, _, strategy, joins in report.joins.counts:
         counted[strategy] += joins
     assert counted == expected
     assert counted["ShuffledHashJoin"] >= 3
@@ -204,7 +204,7 @@ def test_joins_are_those_of_the_final_plans(
         if fate["fate"] == "adopted" and fate.get("finalStrategy") == "ShuffledHashJoin BuildLeft"
     ]
     expected_change = ("SortMergeJoin", "ShuffledHashJoin BuildLeft", len(adopted))
-    assert found.joins.changes == [expected_change]
+    assert report.joins.changes == [expected_change]
 
 
 def test_logs_without_aqepilot_and_lost_lines(

@@ -93,10 +93,10 @@ def ran(
 
 
 def test_a_retried_run_is_plain_spark_unless_submitted_otherwise(ran):
-    found, _, _ = ran
-    assert {application["rows"] for application in found.values()} == {500}
-    assert [not f["problems"] for f in found.values()] == [True] * len(APPLICATIONS)
-    modes = {name: (f["policy"], f["modes"], f["applied"]) for name, f in found.items()}
+    answers, _, _ = ran
+    assert {application["rows"] for application in answers.values()} == {500}
+    assert [not f["problems"] for f in answers.values()] == [True] * len(APPLICATIONS)
+    modes = {name: (f["policy"], f["modes"], f["applied"]) for name, f in answers.items()}
     assert modes == {
         "second try": (["off"], [], []),
         "shadow": (["shadow"], ["shadow"], [False]),
@@ -104,22 +104,22 @@ def test_a_retried_run_is_plain_spark_unless_submitted_otherwise(ran):
         "first try, as is set": (["enforce"], ["enforce"], [True]),
         "YARN's third": (["off"], [], []),
     }
-    broadcast = {name: "BroadcastHashJoin" in f["plan"] for name, f in found.items()}
-    assert broadcast == {name: f["applied"] == [True] for name, f in found.items()}
+    broadcast = {name: "BroadcastHashJoin" in f["plan"] for name, f in answers.items()}
+    assert broadcast == {name: f["applied"] == [True] for name, f in answers.items()}
 
 
 def test_a_run_is_named_by_its_scheduler_or_its_settings(ran):
-    found, _, _ = ran
+    answers, _, _ = ran
     run = ["scheduled__2026-11-23", "AIRFLOW"]
-    assert found["enforce"]["named"] == [["daily.sales", "AIRFLOW", *run, 2]]
-    assert found["first try, as is set"]["named"] == [["own", "SETTING", *run, 1]]
-    assert found["enforce"]["in session"] == ["another"]
-    assert found["second try"]["run"] == [
+    assert answers["enforce"]["named"] == [["daily.sales", "AIRFLOW", *run, 2]]
+    assert answers["first try, as is set"]["named"] == [["own", "SETTING", *run, 1]]
+    assert answers["enforce"]["in session"] == ["another"]
+    assert answers["second try"]["run"] == [
         ["job", "daily.sales", "AIRFLOW"],
         ["run", *run],
         ["attempt", "2", "attempt 2 (AIRFLOW_CTX_TRY_NUMBER): spark.aqepilot.on_retry=off"],
     ]
-    assert found["YARN's third"]["run"][2][1:] == [
+    assert answers["YARN's third"]["run"][2][1:] == [
         "3",
         "attempt 3 (spark.app.attempt.id): spark.aqepilot.on_retry=off",
     ]
@@ -156,8 +156,8 @@ def test_a_structured_log_has_what_a_line_is_about(ran):
         for line in log.splitlines()
         if line.startswith("{") and "RETRIED_RUN: attempt 3" in line
     ]
-    said = {key: line["context"].get(key) for key in ("reason", "job", "run")}
-    assert said == {
+    context = {key: line["context"].get(key) for key in ("reason", "job", "run")}
+    assert context == {
         "reason": "RETRIED_RUN",
         "job": "daily.sales",
         "run": "scheduled__2026-11-23",

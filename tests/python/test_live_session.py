@@ -85,9 +85,9 @@ def test_a_policy_in_use_decides_and_the_record_says_so(little_tables):
     assert left.final_strategy == "ShuffledHashJoin BuildLeft"
     assert sum(left.facts["side"]["bytes_by_partition_id"]) == left.facts["side"]["shuffle_bytes"]
     assert [d.decision_id for d in decisions] == sorted(d.decision_id for d in decisions)
-    told = aqepilot.explain(spark)
-    assert "policy `hash` said SHUFFLE_HASH" in told
-    assert "ShuffledHashJoin BuildLeft" in told
+    explained = aqepilot.explain(spark)
+    assert "policy `hash` said SHUFFLE_HASH" in explained
+    assert "ShuffledHashJoin BuildLeft" in explained
 
 
 def test_use_without_policies_decides_nothing_any_more(little_tables):
@@ -204,14 +204,14 @@ def test_a_spark_connect_client_is_refused_functions_and_columns(connected):
 
 
 def test_spark_connect_does_all_of_it(connected):
-    told = connected
-    assert told["error"].startswith(f"bad.{POINT}:")
-    assert "hash" in told["policies"].split(",")[0]
-    assert told["text_is_whole"]
-    assert told["rows"] == 20_000
-    assert ["hash", "SHUFFLE_HASH", "APPLIED"] in told["decisions"]
-    assert "policy `hash` said SHUFFLE_HASH" in told["explain"]
-    assert told["after"] == "base"
+    answers = connected
+    assert answers["error"].startswith(f"bad.{POINT}:")
+    assert "hash" in answers["policies"].split(",")[0]
+    assert answers["text_is_whole"]
+    assert answers["rows"] == 20_000
+    assert ["hash", "SHUFFLE_HASH", "APPLIED"] in answers["decisions"]
+    assert "policy `hash` said SHUFFLE_HASH" in answers["explain"]
+    assert answers["after"] == "base"
 
 
 def test_a_connect_server_without_aqepilot_is_told(tmp_path):
@@ -274,9 +274,9 @@ except aqepilot.NotLiveError as error:
 def test_plain_spark_is_told_by_every_function(spark_submit, conf, code):
     home = str(Path(aqepilot.__file__).parents[1])
     done = spark_submit(PLAIN, conf=conf, job_words=[home], extension=False)
-    told = [x.split()[1] for x in done.stdout.splitlines() if x.startswith("TOLD")]
+    codes = [x.split()[1] for x in done.stdout.splitlines() if x.startswith("TOLD")]
     expected = [code] * 4 + ([] if conf else ["SPARK_RUNS_ALREADY"])
-    assert told == expected, done.stdout + done.stderr
+    assert codes == expected, done.stdout + done.stderr
 
 
 def test_not_live_is_an_error_of_its_own():

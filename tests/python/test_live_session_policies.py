@@ -78,27 +78,27 @@ EACH = {"lowered": "spare.join_selection=off", "others": "0", "rows": "500", "gu
 @pytest.mark.skipif(not servers.HAS_CONNECT, reason="no jar of Spark Connect: make env")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "said",
+    "allowed",
     [
         *("allow", "denied"),
-        *(pytest.param(said, marks=tiers.LONG) for said in ("deny", "shadow")),
+        *(pytest.param(allowed, marks=tiers.LONG) for allowed in ("deny", "shadow")),
     ],
 )
-def test_clients_may_do_what_is_submitted_for_sessions(said: str, tmp_path: Path) -> None:
+def test_clients_may_do_what_is_submitted_for_sessions(allowed: str, tmp_path: Path) -> None:
     """They are shown nothing that Spark's patterns hide, and no other's decisions."""
-    expected = EXPECTED.get(said, EXPECTED["deny"]) | EACH  # what cannot be read denies
-    conf = CONF | redacted.conf(said, tmp_path / "events")
-    conf["spark.aqepilot.session_policies"] = said
-    statements = STATEMENTS + redacted.OF_THE_SESSION * (said in redacted.KEYS)
+    expected = EXPECTED.get(allowed, EXPECTED["deny"]) | EACH  # what cannot be read denies
+    conf = CONF | redacted.conf(allowed, tmp_path / "events")
+    conf["spark.aqepilot.session_policies"] = allowed
+    statements = STATEMENTS + redacted.OF_THE_SESSION * (allowed in redacted.KEYS)
     clients = (servers.by_jdbc, servers.by_connect)
     with servers.running(tmp_path / "server", conf) as s:
         for client in clients:
             rows = client(s, statements)
-            told = {row[0]: row[1] for row in rows if row[0] in expected}
-            assert told == expected
+            shown = {row[0]: row[1] for row in rows if row[0] in expected}
+            assert shown == expected
             errors = " ".join(row[1] for row in rows if row[0] == "ERROR")
             assert "session_policies" in errors
-            if said in redacted.KEYS:
+            if allowed in redacted.KEYS:
                 redacted.assert_shown(rows)
-        if said in redacted.KEYS:
+        if allowed in redacted.KEYS:
             redacted.assert_logged(tmp_path / "events", len(clients))

@@ -48,8 +48,8 @@ class Small:
         before = self.spark.sql(text).collect()
         of_recipes = of_recipes or self.shape.recipes
         for recipe in of_recipes:
-            for point, of in recipes.get(recipe, self.spark.version).texts().items():
-                self.spark.conf.set(f"spark.aqepilot.policy.{recipe}.{point}", of)
+            for point, answer in recipes.get(recipe, self.spark.version).texts().items():
+                self.spark.conf.set(f"spark.aqepilot.policy.{recipe}.{point}", answer)
         self.spark.conf.set("spark.aqepilot.policies", ",".join(of_recipes))
         self.frame = self.spark.sql(text)
         assert_same_rows(self.frame.collect(), before)
@@ -79,7 +79,7 @@ def test_rows_that_multiply_or_wait_have_a_task_for_each_slot(
 ) -> None:
     small = Small(spark, tmp_path, name, size)
     assert small.decided(query) == {("expanding_stages", "adopted")}
-    assert reads.of(small.frame)[-1].tasks == 2
+    assert reads.listed(small.frame)[-1].tasks == 2
 
 
 def test_a_range_join_is_merged(spark: SparkSession, tmp_path: Path) -> None:
@@ -110,18 +110,19 @@ def test_a_write_has_a_file_for_each_partition(
     spark: SparkSession, tmp_path: Path, query: str, days: int
 ) -> None:
     small = Small(spark, tmp_path, "small_files", 0.01)
-    of = {**small.shape.queries, **small.shape.counters}[query]
-    found = []
+    query_text = {**small.shape.queries, **small.shape.counters}[query]
+    file_counts = []
     for recipe in (None, "compact_files"):
         if recipe:
             aqepilot.use(spark, recipes.get(recipe))
-        rows = [spark.sql(text).collect() for text in of.texts][-1]
+        rows = [spark.sql(text).collect() for text in query_text.texts][-1]
         files = {
-            row.f for row in spark.sql(f"SELECT input_file_name() f FROM {of.writes}").collect()
+            row.f
+            for row in spark.sql(f"SELECT input_file_name() f FROM {query_text.writes}").collect()
         }
-        found.append((rows, len(files)))
-    spark.sql(f"DROP TABLE {of.writes}")
-    (before, many), (after, few) = found
+        file_counts.append((rows, len(files)))
+    spark.sql(f"DROP TABLE {query_text.writes}")
+    (before, many), (after, few) = file_counts
     assert_same_rows(after, before)
     assert few == (days or many)
     assert many >= 4 * days
@@ -152,7 +153,7 @@ def test_few_groups_have_a_task_each_up_to_the_slots(
     """104 rows of each are far less than Python for each row has a task for."""
     small = Small(spark, tmp_path, "few_groups", 1)
     assert small.decided("a model for each group", [recipe]) == {(recipe, "adopted")}
-    assert reads.of(small.frame)[0].tasks == 2
+    assert reads.listed(small.frame)[0].tasks == 2
     # 200 as Spark has it: fewer would put more groups into one task.
     assert {d.point for d in aqepilot.decisions(spark) if d.applied} == {"partition_coalescing"}
 
@@ -164,4 +165,4 @@ def test_dear_rows_in_the_jvm_have_a_task_for_each_slot(
 ) -> None:
     small = Small(spark, tmp_path, "native_rows", 0.04)
     assert small.decided(query) == {("expanding_stages", "adopted")}
-    assert reads.of(small.frame)[-1].tasks == 2
+    assert reads.listed(small.frame)[-1].tasks == 2

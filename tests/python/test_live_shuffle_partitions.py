@@ -61,8 +61,8 @@ def decisions(spark: SparkSession) -> list[Any]:
 
 def numbers(run: Executed) -> list[int]:
     """Of the shuffles that Spark added and that may have any number of partitions."""
-    found = SHUFFLE.findall(run.plan)
-    return [int(number) for number, origin in found if origin == "ENSURE_REQUIREMENTS"]
+    shuffles = SHUFFLE.findall(run.plan)
+    return [int(number) for number, origin in shuffles if origin == "ENSURE_REQUIREMENTS"]
 
 
 def unnumbered(run: Executed) -> str:

@@ -33,7 +33,7 @@ def checksum(sql: str) -> str:
 def split(tables: list[str], n: int) -> str:
     """A policy that splits partitions 2 and 5 of these tables."""
 
-    def of(side: str) -> str:
+    def bytes_of(side: str) -> str:
         parts = f"transform({side}.bytes_by_partition_id, (b, i) -> if(i = 2 OR i = 5, {n}, 1))"
         names = ", ".join(f"'{table}'" for table in tables)
         return f"IF(arrays_overlap({side}.tables, array({names})), {parts}, NULL)"
@@ -43,18 +43,19 @@ def split(tables: list[str], n: int) -> str:
         for side in ("left", "right")
         for table in tables
     )
-    return f"CASE WHEN {some} THEN {struct(left_splits=of('left'), right_splits=of('right'))} END"
+    splits = struct(left_splits=bytes_of("left"), right_splits=bytes_of("right"))
+    return f"CASE WHEN {some} THEN {splits} END"
 
 
 def splits(df: DataFrame) -> dict[str, dict[int, int]]:
     """The parts of each table's partitions."""
-    found = {}
+    parts_by_side = {}
     for join, read in zip(plans.joins(df), plans.reads(df), strict=True):
         for tables, parts in zip((join.left, join.right), read.splits(), strict=True):
             if parts:
                 (table,) = tables
-                found[table] = parts
-    return found
+                parts_by_side[table] = parts
+    return parts_by_side
 
 
 @each_stage
@@ -111,14 +112,14 @@ def test_can_split_is_a_fact(skewed_tables: SparkSession, executed: Run) -> None
     (stage,) = (s for s in CASES["stages"] if s["name"] == "(LEFT OUTER) RIGHT OUTER")
     enforce(spark, "NULL")
     executed(spark.sql(stage["sql"]))
-    found = {}
+    facts_by_case = {}
     for decision in decisions(spark):
         facts = json.loads(decision.facts)
         assert facts["join"]["shuffles"] == 3
         for side in (facts["left"], facts["right"]):
             if side["tables"]:
-                found[side["tables"][0]] = side["can_split"]
-    assert found == stage["can_split"]
+                facts_by_case[side["tables"][0]] = side["can_split"]
+    assert facts_by_case == stage["can_split"]
 
 
 @pytest.mark.parametrize(

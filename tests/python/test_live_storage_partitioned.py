@@ -92,17 +92,17 @@ def shuffles(run: Executed) -> int:
 def scans_of(run: Executed) -> list[str]:
     """Each scan of a data source, with the shuffle, join or grouping that reads it."""
     above: list[tuple[int, str]] = []
-    found = []
+    scans = []
     for line in run.plan.splitlines():
         at = len(line) - len(line.lstrip())
         while above and above[-1][0] >= at:
             above.pop()
         word = line.split()[0]
         if word == "BatchScan":
-            found.append(f"{line.strip()} of {above[-1][1]}")
+            scans.append(f"{line.strip()} of {above[-1][1]}")
         elif word not in ("Project", "Filter", "Sort"):
             above.append((at, word))
-    return found
+    return scans
 
 
 def last(spark: SparkSession, point: str) -> Any:

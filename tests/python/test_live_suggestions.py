@@ -188,36 +188,37 @@ def facts(kind: str, **groups: Any) -> str:
 
 
 def decisions(**planted: Any) -> list[dict[str, Any]]:
-    of = {"skewed": 300 * MB, "generates": True, "measured": 900 * MB, "blocks": MB}
-    of |= {"from": "GUESS", "has_range": True, "type": "INNER", "other": 40 * MB} | planted
+    sizes = {"skewed": 300 * MB, "generates": True, "measured": 900 * MB, "blocks": MB}
+    sizes |= {"from": "GUESS", "has_range": True, "type": "INNER", "other": 40 * MB} | planted
     skewed = facts(
         "hot_key",
-        cluster=CLUSTER, left={**SIDE, "max_bytes": of["skewed"]},
+        cluster=CLUSTER, left={**SIDE, "max_bytes": sizes["skewed"]},
         right={**SIDE, "max_bytes": 3 * MB},
     )  # fmt: skip
     makes_rows = facts(
         "expanding",
-        stage={"has_generate": of["generates"], "is_write": False}, cluster=CLUSTER,
+        stage={"has_generate": sizes["generates"], "is_write": False}, cluster=CLUSTER,
         shuffle={"row_count": 100_000, "shuffle_bytes": MB, "max_bytes": 9000,
                  "num_partitions": 200, "non_empty_ratio": 1.0},
         spark={"num_partitions": 1},
     )  # fmt: skip
     merged = facts(
         "tiny_blocks",
-        shuffle={"num_partitions": 200, "num_mappers": 100, "shuffle_bytes": of["blocks"]},
+        shuffle={"num_partitions": 200, "num_mappers": 100, "shuffle_bytes": sizes["blocks"]},
         spark={"num_partitions": 1},
     )
     by_size = {"strategy": "BROADCAST", "build_side": "RIGHT", "reason": "SIZE"}
     guessed = facts(
         "failed_broadcast",
         join={"is_replan": False, "can_merge": True}, spark=by_size,
-        right={"size_in_bytes": MB, "tables": ["g"], "estimate_from": of["from"], "join_count": 0},
+        right={"size_in_bytes": MB, "tables": ["g"], "estimate_from": sizes["from"],
+               "join_count": 0},
     )  # fmt: skip
     beside_range = facts(
         "range_join",
-        join={"is_replan": False, "can_merge": True, "has_condition": of["has_range"],
-              "type": of["type"]},
-        spark=by_size, left={"size_in_bytes": of["other"]},
+        join={"is_replan": False, "can_merge": True, "has_condition": sizes["has_range"],
+              "type": sizes["type"]},
+        spark=by_size, left={"size_in_bytes": sizes["other"]},
         right={"size_in_bytes": 5 * MB, "tables": ["prices"]},
     )  # fmt: skip
     planned = facts(
@@ -229,7 +230,7 @@ def decisions(**planted: Any) -> list[dict[str, Any]]:
     ran = facts(
         "wrong_broadcast",
         side={"is_left": True, "is_finished": True, "is_plain_stage": True, "size_in_bytes": 5},
-        other={"is_left": False, "is_broadcast": True, "size_in_bytes": of["measured"]},
+        other={"is_left": False, "is_broadcast": True, "size_in_bytes": sizes["measured"]},
     )
     written = facts(
         "small_files",
@@ -258,15 +259,15 @@ def log(_spark_context: SparkSession) -> Log:
 
 
 @pytest.fixture(scope="module")
-def found(log: Log) -> list[Suggestion]:
+def suggested(log: Log) -> list[Suggestion]:
     return log.suggest(top=100)
 
 
 def test_what_is_planted_is_found_with_most_at_stake_first(
-    spark: SparkSession, found: list[Suggestion]
+    spark: SparkSession, suggested: list[Suggestion]
 ) -> None:
-    assert {one.kind: one.description for one in found} == {kind: kind for kind in KINDS}
-    stakes = {one.kind: one.stake_ms for one in found}
+    assert {one.kind: one.description for one in suggested} == {kind: kind for kind in KINDS}
+    stakes = {one.kind: one.stake_ms for one in suggested}
     assert stakes == {
         "wrong_broadcast": 90_000, "hot_key": 70_000, "tiny_tasks": 60_000, "spilling": 50_000,
         "expanding": 40_000, "flipping": 3 * 9100 - 3 * 3001, "tiny_blocks": 35_000,
@@ -276,11 +277,11 @@ def test_what_is_planted_is_found_with_most_at_stake_first(
         "skewed_runs": 3 * (2 * 14_400 - 18_000), "small_side": 3 * 18_000,
         "many_partitions": 3 * 17_000,
     }  # fmt: skip
-    assert [one.stake_ms for one in found] == sorted(stakes.values(), reverse=True)
-    assert {one.kind: one.queries for one in found}["flipping"] == 3
-    assert {one.kind for one in found if one.policy is None} == WITHOUT_POLICY
-    assert {one.kind for one in found if one.change} == WITHOUT_POLICY
-    for one in (one for one in found if one.policy):
+    assert [one.stake_ms for one in suggested] == sorted(stakes.values(), reverse=True)
+    assert {one.kind: one.queries for one in suggested}["flipping"] == 3
+    assert {one.kind for one in suggested if one.policy is None} == WITHOUT_POLICY
+    assert {one.kind for one in suggested if one.change} == WITHOUT_POLICY
+    for one in (one for one in suggested if one.policy):
         policy = Policy.from_toml(one.policy)
         assert (policy.mode, list(policy.points)) == ("shadow", [one.point])
         assert fingerprint(one.kind) in (policy.when or "")
@@ -289,48 +290,48 @@ def test_what_is_planted_is_found_with_most_at_stake_first(
             assert checked.collect() == []
 
 
-def test_evidence_is_that_of_the_log(found: list[Suggestion]) -> None:
-    said = {one.kind: " ".join(sentences(one)) for one in found}
-    assert "the largest partition has 300.0 MiB, the median 2.0 MiB" in said["hot_key"]
-    assert "5,000 of 5,200 tasks after shuffles" in said["tiny_tasks"]
-    assert "900.0 MiB went to disk" in said["spilling"]
-    assert "read 1.0 MiB in 1 task, the longest of 40" in said["expanding"]
-    assert "where 16 could have run at once" in said["expanding"]
-    assert "in 200 partitions and read by 1 task" in said["tiny_blocks"]
-    assert "had 20,000 blocks" in said["tiny_blocks"]
-    assert "a guess of 1.0 MiB, and the query failed: Job aborted" in said["failed_broadcast"]
-    assert "Spark broadcast prices of 5.0 MiB" in said["range_join"]
-    assert "its estimate of 9.0 MiB, and it had 900.0 MiB" in said["wrong_broadcast"]
-    assert "3 runs with SortMergeJoin had 9.1 s" in said["flipping"]
-    assert "on 16 cores. A coalesce merges 200 partitions into these" in said["coalesce"]
-    assert "No policy helps that. Write repartition(1) instead" in said["coalesce"]
-    assert "One window has most of its 1,000,000 rows" in said["one_group"]
-    assert "PARTITION BY more columns" in said["one_group"]
-    assert "Write NOT EXISTS" in said["not_in"]
-    assert "compares each pair of rows: ((a = b) OR (c = d))" in said["no_keys"]
-    assert "a UNION of them" in said["no_keys"]
-    assert "100 tasks wrote 2.0 MiB" in said["small_files"]
+def test_evidence_is_that_of_the_log(suggested: list[Suggestion]) -> None:
+    texts = {one.kind: " ".join(sentences(one)) for one in suggested}
+    assert "the largest partition has 300.0 MiB, the median 2.0 MiB" in texts["hot_key"]
+    assert "5,000 of 5,200 tasks after shuffles" in texts["tiny_tasks"]
+    assert "900.0 MiB went to disk" in texts["spilling"]
+    assert "read 1.0 MiB in 1 task, the longest of 40" in texts["expanding"]
+    assert "where 16 could have run at once" in texts["expanding"]
+    assert "in 200 partitions and read by 1 task" in texts["tiny_blocks"]
+    assert "had 20,000 blocks" in texts["tiny_blocks"]
+    assert "a guess of 1.0 MiB, and the query failed: Job aborted" in texts["failed_broadcast"]
+    assert "Spark broadcast prices of 5.0 MiB" in texts["range_join"]
+    assert "its estimate of 9.0 MiB, and it had 900.0 MiB" in texts["wrong_broadcast"]
+    assert "3 runs with SortMergeJoin had 9.1 s" in texts["flipping"]
+    assert "on 16 cores. A coalesce merges 200 partitions into these" in texts["coalesce"]
+    assert "No policy helps that. Write repartition(1) instead" in texts["coalesce"]
+    assert "One window has most of its 1,000,000 rows" in texts["one_group"]
+    assert "PARTITION BY more columns" in texts["one_group"]
+    assert "Write NOT EXISTS" in texts["not_in"]
+    assert "compares each pair of rows: ((a = b) OR (c = d))" in texts["no_keys"]
+    assert "a UNION of them" in texts["no_keys"]
+    assert "100 tasks wrote 2.0 MiB" in texts["small_files"]
     assert (
         "uneven in 3 of 3 runs. In the worst, its largest partition had 64.0 MiB"
-        in (said["skewed_runs"])
+        in (texts["skewed_runs"])
     )
-    assert "at most 5.0 MiB, 9 rows, in 3 of 3 runs" in said["small_side"]
-    assert "1.0 MiB in 2,000, which took 17.0 s" in said["many_partitions"]
+    assert "at most 5.0 MiB, 9 rows, in 3 of 3 runs" in texts["small_side"]
+    assert "1.0 MiB in 2,000, which took 17.0 s" in texts["many_partitions"]
     policies = {
-        one.kind: Policy.from_toml(one.policy).points[one.point] for one in found if one.policy
+        one.kind: Policy.from_toml(one.policy).points[one.point] for one in suggested if one.policy
     }
     assert policies["flipping"] == "'SHUFFLE_HASH'"
     assert policies["spilling"] == "greatest(shuffles.num_partitions, 3125)"
     assert "it\\'s, b" in policies["wrong_broadcast"]
 
 
-def test_policies_are_replayed_where_the_log_has_facts(found: list[Suggestion]) -> None:
-    replayed = {one.kind: (one.asked, one.changed) for one in found}
+def test_policies_are_replayed_where_the_log_has_facts(suggested: list[Suggestion]) -> None:
+    replayed = {one.kind: (one.asked, one.changed) for one in suggested}
     assert replayed["hot_key"] == (1, 1)
     assert replayed["tiny_tasks"] == (None, None)
-    said = {one.kind: " ".join(sentences(one)) for one in found}
-    assert "it would have answered otherwise 1 of 1 times" in said["hot_key"]
-    assert "no facts of shuffle_partitions" in said["tiny_tasks"]
+    texts = {one.kind: " ".join(sentences(one)) for one in suggested}
+    assert "it would have answered otherwise 1 of 1 times" in texts["hot_key"]
+    assert "no facts of shuffle_partitions" in texts["tiny_tasks"]
 
 
 PLAIN = {"fingerprint": None}
@@ -358,11 +359,11 @@ def test_logs_without_decisions_have_findings_too(spark: SparkSession) -> None:
         stage(6, operators=["Exchange", "InMemoryTableScan"], **tiny),
         stage(7, operators=["Exchange", "InMemoryTableScan"], has_shuffled=False, **tiny),
     ]
-    found = made_logs.log(spark, queries=queries, stages=stages, decisions=[]).suggest()
-    assert {(one.kind, one.description) for one in found} == {
+    suggested = made_logs.log(spark, queries=queries, stages=stages, decisions=[]).suggest()
+    assert {(one.kind, one.description) for one in suggested} == {
         ("expanding", "expanding"), ("hot_key", "hot_key"), ("tiny_tasks", "tiny_tasks"),
     }  # fmt: skip
-    assert all("query.app_name = 'n'" in (one.policy or "") for one in found)
+    assert all("query.app_name = 'n'" in (one.policy or "") for one in suggested)
 
 
 def test_a_few_bytes_that_take_long_are_split_by_a_policy_of_their_own(spark: SparkSession) -> None:
@@ -379,11 +380,13 @@ def test_a_few_bytes_that_take_long_are_split_by_a_policy_of_their_own(spark: Sp
 
 def test_a_stage_of_slow_rows_gets_tasks_where_no_recipe_is_for_it(spark: SparkSession) -> None:
     """Nothing is said of functions of one's own in it; its tasks took long for what they read."""
-    of = decisions(generates=False)[2]
-    one_partition = of | {"facts": of["facts"].replace('"max_bytes":9000', '"max_bytes":900000')}
+    decided = decisions(generates=False)[2]
+    one_partition = decided | {
+        "facts": decided["facts"].replace('"max_bytes":9000', '"max_bytes":900000')
+    }
     own = stage(4, num_tasks=1, shuffle_read_bytes=MB, **ALL_SLOW)
     of_log = {"queries": [QUERIES[3]], "stages": [own]}
-    (one,) = made_logs.log(spark, **of_log, decisions=[of]).suggest()
+    (one,) = made_logs.log(spark, **of_log, decisions=[decided]).suggest()
     assert (one.kind, one.changed) == ("expanding", 1)
     assert "'min_partitions', least(cluster.default_parallelism" in (one.policy or "")
     assert made_logs.log(spark, **of_log, decisions=[one_partition]).suggest() == []
@@ -455,7 +458,7 @@ def test_a_broadcast_that_the_recipe_leaves_alone_is_no_finding(spark: SparkSess
         "much larger": {"other": 90 * MB},
     }
     queries, stages, made = [], [], []
-    for number, (kind, of) in enumerate(planted.items()):
+    for number, (kind, recorded) in enumerate(planted.items()):
         alike_key = fingerprint(kind)
         alike = {"execution_id": number, "fingerprint": alike_key}
         queries.append(QUERIES[7] | alike | {"description": kind})
@@ -463,7 +466,7 @@ def test_a_broadcast_that_the_recipe_leaves_alone_is_no_finding(spark: SparkSess
         stages.append(own | {"execution_id": number, "stage_id": number})
         made += [
             one | alike | {"facts": one["facts"].replace(fingerprint("range_join"), alike_key)}
-            for one in decisions(**of)
+            for one in decisions(**recorded)
             if one["execution_id"] == 8
         ]
     log = made_logs.log(spark, queries=queries, stages=stages, decisions=made)

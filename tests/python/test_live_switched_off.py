@@ -131,11 +131,11 @@ def drawn(kind: str, name: str, rng: random.Random) -> Any:
 
 def facts(point: str, fact: str | None, rng: random.Random) -> Facts:
     """Facts in which only this setting is off."""
-    found: Facts = {}
-    for of in catalog.point(point).facts:
-        group, name = of.path.split(".")
-        found.setdefault(group, {})[name] = drawn(of.type, name, rng)
-    conf = found["conf"]
+    facts: Facts = {}
+    for known in catalog.point(point).facts:
+        group, name = known.path.split(".")
+        facts.setdefault(group, {})[name] = drawn(known.type, name, rng)
+    conf = facts["conf"]
     conf |= {name: True for name in conf if name.endswith("_enabled")}
     conf |= {name: [] for name in conf if name.endswith("_excluded_rules")}
     conf |= {"auto_broadcast_join_threshold": 10 << 20}
@@ -147,9 +147,9 @@ def facts(point: str, fact: str | None, rng: random.Random) -> Facts:
         # Spark compares all sides with the one; with the other, once they have been measured.
         threshold = conf["adaptive_auto_broadcast_join_threshold"]
         threshold = conf["auto_broadcast_join_threshold"] if threshold is None else threshold
-        for side in (found["left"], found["right"]):
+        for side in (facts["left"], facts["right"]):
             side["broadcasts_by_size"] = side["size_in_bytes"] <= threshold
-    return found
+    return facts
 
 
 def schema(point: str) -> str:
@@ -157,7 +157,7 @@ def schema(point: str) -> str:
     for fact in catalog.point(point).facts:
         group, field = fact.path.split(".")
         groups.setdefault(group, []).append(f"`{field}`: {fact.type}")
-    of_all = ", ".join(f"`{name}`: struct<{', '.join(of)}>" for name, of in groups.items())
+    of_all = ", ".join(f"`{name}`: struct<{', '.join(fields)}>" for name, fields in groups.items())
     return f"n int, f struct<{of_all}>"
 
 
@@ -178,7 +178,7 @@ def test_a_recipe_answers_nothing_that_is_off(
     spark: SparkSession, tmp_path: Path, name: str, point: str, text: str
 ) -> None:
     rng = random.Random(point)
-    off = [None, *(fact for fact, of in OFF.items() if point in of.overruled)]
+    off = [None, *(fact for fact, switch in OFF.items() if point in switch.overruled)]
     rows = [(fact, facts(point, fact, rng)) for fact in off for _ in range(ROWS)]
     path = tmp_path / "facts.json"
     path.write_text("\n".join(json.dumps({"n": n, "f": f}) for n, (_, f) in enumerate(rows)))

@@ -123,8 +123,8 @@ def test_rules_change_nothing_the_second_time(spark_submit: Submit) -> None:
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
     assert lines, done.stderr[-3000:]
-    found, decided = json.loads(lines[0].removeprefix("FOUND "))
-    assert found == {"plain": [], "recipes": [], "other": [], "faults": []}
+    changes, decided = json.loads(lines[0].removeprefix("FOUND "))
+    assert changes == {"plain": [], "recipes": [], "other": [], "faults": []}
     applied = {point for policy, point, count in decided if policy == "other" and count}
     # Spark has no rule of its own for writes.
     assert applied == set(texts) | {"write_distribution"} == set(python_policies.SQL)

@@ -81,14 +81,14 @@ def test_after_policies_of_all_points(spark_submit: Submit) -> None:
         **policies("answers", "exists(array(97), x -> x = 97 OR NOT true)"),
     }
 
-    def found(**options: Any) -> Any:
+    def ran(**options: Any) -> Any:
         done = spark_submit(JOB, **options)
         lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
         assert lines, done.stderr[-3000:]
         return json.loads(lines[0].removeprefix("FOUND "))
 
-    plain_before, plain_after, _ = found(extension=False)
-    before, after, asked = found(conf=settings)
+    plain_before, plain_after, _ = ran(extension=False)
+    before, after, asked = ran(conf=settings)
     assert before == plain_before
     assert after == plain_after
     assert all(error[1] != "no error" for error in before)

@@ -53,8 +53,8 @@ def by_python(df: DataFrame) -> DataFrame:
     """The keys of each partition, once for each that has them."""
 
     def keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = {key for batch in batches for key in batch.column(0).to_pylist()}
-        yield pa.RecordBatch.from_pydict({"k": sorted(found)}, pa.schema([("k", pa.int64())]))
+        read_keys = {key for batch in batches for key in batch.column(0).to_pylist()}
+        yield pa.RecordBatch.from_pydict({"k": sorted(read_keys)}, pa.schema([("k", pa.int64())]))
 
     return df.filter("k IS NOT NULL").select("k").mapInArrow(keys, "k bigint")
 
@@ -82,12 +82,12 @@ def test_a_forced_split_keeps_the_order_within_partitions(
     skewed.settings(spark, sparks)
     use(spark, skew_join=split(force="true"))
     df = spark.sql(JOINED).repartition(PARTITIONS, "k").sortWithinPartitions(f.desc("n"), "v")
-    found = partitions(df)
+    numbered = partitions(df)
     assert skewed.last(spark).reason == "APPLIED"
     assert plans.joins(df)[0].skewed
     assert plans.reads(df)[0].splits()[0] == {5: 3}
-    assert len(found) == PARTITIONS
-    for rows in found:
+    assert len(numbered) == PARTITIONS
+    for rows in numbered:
         assert rows == sorted(rows, key=lambda row: (-row.n, row.v))
 
 
@@ -97,9 +97,9 @@ def test_a_forced_split_keeps_the_numbers_of_partitions(skewed_tables: SparkSess
     skewed.settings(spark)
     use(spark, skew_join=split(force="true"))
     df = spark.sql(JOINED).repartition(PARTITIONS, "k").withColumn("p", f.spark_partition_id())
-    found = partitions(df)
+    numbered = partitions(df)
     assert plans.joins(df)[0].skewed
-    assert [{row.p for row in rows} for rows in found] == [{p} for p in range(PARTITIONS)]
+    assert [{row.p for row in rows} for rows in numbered] == [{p} for p in range(PARTITIONS)]
 
 
 def test_a_forced_split_leaves_alone_what_becomes_an_rdd(
@@ -186,8 +186,8 @@ def test_the_authors_number_for_sparks_shuffles_does_not_tear_it_either(
     use(spark, shuffle_partitions="5", skew_join=split(OF_ALL))
     df = within(spark.sql(sql).repartition(5, "k"))
     assert torn(df) == 0
-    found = {d.reason for d in policies.decisions(spark) if d.point == "shuffle_partitions"}
-    assert "DISTRIBUTION_BROKEN" in found
+    reasons = {d.reason for d in policies.decisions(spark) if d.point == "shuffle_partitions"}
+    assert "DISTRIBUTION_BROKEN" in reasons
 
 
 @WITHIN

@@ -70,7 +70,7 @@ GAPS: dict[Gap, set[str] | None] = {
     # And this took all points away, and the status that would have said so.
     Gap("org.apache.spark.package", "SPARK_VERSION"): None,
 }
-CASES = tiers.share(GAPS, of=2)
+CASES = tiers.share(GAPS, parts=2)
 POLICIES = {
     "join_reorder": "-double(candidate.position)",
     "join_selection": "CASE WHEN size(array_intersect(left.tables, array('d'))) > 0"
@@ -116,9 +116,9 @@ def run(folder: Path, tables: Path, jar: Path | None, own_jvm: bool = False) -> 
         extension=False,
         own_jvm=own_jvm or tiers.OWN_JVM,
     )
-    found = re.search(r"^FOUND (.*)$", done.stdout, re.MULTILINE)
-    assert found, done.stderr[-3000:]
-    answer: dict[str, Any] = json.loads(found[1])
+    match = re.search(r"^FOUND (.*)$", done.stdout, re.MULTILINE)
+    assert match, done.stderr[-3000:]
+    answer: dict[str, Any] = json.loads(match[1])
     return answer | {"log": done.stderr}
 
 
@@ -152,16 +152,16 @@ def test_no_query_fails_and_the_status_and_the_doctor_say_what_is_off(
     gap: Gap,
 ) -> None:
     jar = gapped(gap)
-    found = run(tmp_path / "job", tables, jar, own_jvm=gap == NO_COSTS)
-    assert found["rows"] == plain["rows"]
-    points = {name: (state, why) for kind, name, state, why in found["status"] if kind == "point"}
+    answer = run(tmp_path / "job", tables, jar, own_jvm=gap == NO_COSTS)
+    assert answer["rows"] == plain["rows"]
+    points = {name: (state, why) for kind, name, state, why in answer["status"] if kind == "point"}
     assert set(points) == ALL
     off = {name: why for name, (state, why) in points.items() if state == "off"}
     if GAPS[gap] is not None:
         assert set(off) == GAPS[gap]
-        problems = [text for _, name, _, text in found["status"] if name == "POINT_OFF"]
+        problems = [text for _, name, _, text in answer["status"] if name == "POINT_OFF"]
         assert sorted(problems) == sorted(f"{name} is off: {why}" for name, why in off.items())
-        assert all(re.search(f"WARN .*aqepilot.*{name}", found["log"]) for name in off)
+        assert all(re.search(f"WARN .*aqepilot.*{name}", answer["log"]) for name in off)
     for why in off.values():
         assert re.search(r"this Spark \([\d.]*\) (lacks|does not fit: )", why)
     monkeypatch.setattr(jars, "find", lambda *_: jar)

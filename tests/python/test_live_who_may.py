@@ -21,7 +21,7 @@ TABLE = tomllib.loads(Path(__file__).parents[1].joinpath("who_may.toml").read_te
 cells = pytest.mark.parametrize("what", TABLE)
 
 
-def refused(given: Any) -> None:
+def refused(policies: Any) -> None:
     raise PermissionError("only text")
 
 
@@ -33,14 +33,14 @@ def by_sql(_spark_context: SparkSession) -> dict[str, bool]:
     def set_key(key: str, value: str) -> None:
         spark.sql(f"SET {key}={value}").collect()
 
-    return who_may.found(spark, set_key, refused, *brought)
+    return who_may.allowed(spark, set_key, refused, *brought)
 
 
 @pytest.fixture(scope="module")
 def by_python(_spark_context: SparkSession) -> dict[str, bool]:
     spark = _spark_context.newSession()
     brought = who_may.other(_spark_context.newSession())
-    return who_may.found(spark, spark.conf.set, who_may.use_of(spark), *brought)
+    return who_may.allowed(spark, spark.conf.set, who_may.use_of(spark), *brought)
 
 
 CONNECT = """
@@ -67,7 +67,7 @@ classic.sql(who_may.QUERY).collect()
 assert "pickled" in str(who_may.status(classic, "python"))
 ids = classic.sql("SELECT DISTINCT session_id FROM aqepilot_decisions()").collect()
 theirs = (text, ids[0][0])
-may = who_may.found(spark, spark.conf.set, who_may.use_of(spark), *theirs)
+may = who_may.allowed(spark, spark.conf.set, who_may.use_of(spark), *theirs)
 print("TOLD" + json.dumps(may))
 spark.stop()
 """
@@ -75,8 +75,8 @@ spark.stop()
 
 @pytest.fixture(scope="module")
 def by_connect(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bool]:
-    told: dict[str, bool] = run_connect(tmp_path_factory.mktemp("connect"), "live", job=CONNECT)
-    return told
+    allowed: dict[str, bool] = run_connect(tmp_path_factory.mktemp("connect"), "live", job=CONNECT)
+    return allowed
 
 
 @cells
@@ -150,5 +150,5 @@ def test_what_is_submitted(
         conf |= own
     done = spark_submit(SUBMITTED, path, conf=conf)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    assert found == {what: row["submitted"] for what, row in TABLE.items()}
+    answer = json.loads(done.stdout.strip().splitlines()[-1])
+    assert answer == {what: row["submitted"] for what, row in TABLE.items()}

@@ -121,8 +121,8 @@ def test_the_facts_of_a_write(table: SparkSession, tmp_path: Path) -> None:
     use(table, "null")
     path = str(tmp_path / "made")
     insert_into_made(table.table("t"), path, "PARTITION (k = 3, p) SELECT n, d, p FROM t", "k, p")
-    found = facts(table)
-    assert found["write"] == {
+    written = facts(table)
+    assert written["write"] == {
         "command": "InsertIntoHadoopFsRelationCommand",
         "format": "parquet",
         "table": "default.made",
@@ -145,14 +145,14 @@ def test_the_facts_of_a_write(table: SparkSession, tmp_path: Path) -> None:
         "is_streaming": False,
     }
     shown = ("num_tasks", "last_shuffle", "shuffled_by", "user_distribution", "estimate_from")
-    assert [found["input"][name] for name in shown] == [TASKS, None, [], None, "STATISTICS"]
+    assert [written["input"][name] for name in shown] == [TASKS, None, [], None, "STATISTICS"]
     table.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     table.sql("INSERT OVERWRITE made SELECT count(*), avg(d), k, p AS q FROM t GROUP BY k, p")
-    found = facts(table)
-    assert found["write"]["mode"] == "OVERWRITE"
-    assert found["write"]["overwrites_dynamically"]
+    written = facts(table)
+    assert written["write"]["mode"] == "OVERWRITE"
+    assert written["write"]["overwrites_dynamically"]
     shown = ("num_tasks", "last_shuffle", "shuffled_by")
-    assert [found["input"][name] for name in shown] == [None, "AGGREGATE", ["k", "p"]]
+    assert [written["input"][name] for name in shown] == [None, "AGGREGATE", ["k", "p"]]
 
 
 def test_a_recipe_compacts_what_would_be_small(table: SparkSession, tmp_path: Path) -> None:

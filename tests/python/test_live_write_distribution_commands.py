@@ -150,11 +150,11 @@ def test_tables_of_hive(spark_submit: Submit) -> None:
     done = spark_submit(HIVE, conf=shuffled, timeout_s=300, own_jvm=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
     assert lines, done.stderr[-3000:]
-    (before, after), said = json.loads(lines[0].removeprefix("FOUND "))
+    (before, after), answers = json.loads(lines[0].removeprefix("FOUND "))
     assert (before[0], after[0]) == (18, 3)
     assert before[1] == after[1]
-    assert [(reason, fate) for reason, fate, _ in said] == [("APPLIED", "adopted")] * 2
-    write = json.loads(said[0][2])["write"]
+    assert [(reason, fate) for reason, fate, _ in answers] == [("APPLIED", "adopted")] * 2
+    write = json.loads(answers[0][2])["write"]
     assert write["command"] == "InsertIntoHiveTable"
     assert (write["mode"], write["table"]) == ("OVERWRITE", "default.h")
     assert write["partition_columns"] == write["dynamic_columns"] == ["p"]

@@ -40,8 +40,8 @@ def test_null_and_shadow_leave_sparks_plan(table: SparkSession, tmp_path: Path) 
         assert nodes(table) == before
         assert sorted(files(tmp_path / str(number)))[0].startswith("p=0")
         assert len(files(tmp_path / str(number))) == 5 * TASKS
-    found = [(d.reason, d.fate) for d in asked(table)]
-    assert found == [("NULL_ANSWER", None), ("SHADOW", None), ("APPLIED", "no_change")]
+    outcomes = [(d.reason, d.fate) for d in asked(table)]
+    assert outcomes == [("NULL_ANSWER", None), ("SHADOW", None), ("APPLIED", "no_change")]
 
 
 def cached(df: DataFrame) -> DataFrame:
@@ -152,8 +152,10 @@ def test_a_stream_is_left_to_spark(table: SparkSession, tmp_path: Path) -> None:
     sink = stream.writeStream.format("parquet").trigger(availableNow=True)
     sink = sink.option("checkpointLocation", str(tmp_path / "d")).option("path", f"{tmp_path}/s")
     sink.start().awaitTermination()
-    found = table.sql("SELECT reason FROM aqepilot_decisions() WHERE point = 'write_distribution'")
-    assert {d.reason for d in found.collect()} <= {"STREAMING_WRITE"}
+    reasons = table.sql(
+        "SELECT reason FROM aqepilot_decisions() WHERE point = 'write_distribution'"
+    )
+    assert {d.reason for d in reasons.collect()} <= {"STREAMING_WRITE"}
     assert table.read.parquet(f"{tmp_path}/s").count() == 3000
     assert len(files(tmp_path / "batch")) == 5
 

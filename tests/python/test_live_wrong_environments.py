@@ -46,9 +46,9 @@ def test_a_jar_of_another_spark(doctor: Doctor, spark_jar: Path) -> None:
     others = [jar for jar in jars.available() if jar.name != spark_jar.name]
     if not others:
         pytest.skip("only this Spark's jar is built: make jars")
-    found = doctor("--jars", others[0], *EXTENSION)
-    tells("a jar of another Spark", found["WRONG_SPARK_JAR"]["message"])
-    assert "LIVE" not in found
+    findings = doctor("--jars", others[0], *EXTENSION)
+    tells("a jar of another Spark", findings["WRONG_SPARK_JAR"]["message"])
+    assert "LIVE" not in findings
 
 
 @pytest.mark.parametrize("forbidden", ["spark.sql.extensions", "spark.driver.memory"])

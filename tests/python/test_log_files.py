@@ -39,13 +39,13 @@ def snappy(data: bytes) -> bytes:
 
 def read(data: bytes) -> tuple[bytes, str | None]:
     """What comes before it breaks off, and why it does."""
-    found = []
+    parts = []
     try:
         for block in codecs.decompressed(iter([data[:7], data[7:1000], data[1000:]])):
-            found.append(block)
+            parts.append(block)
     except codecs.UnreadableError as error:
-        return b"".join(found), str(error)
-    return b"".join(found), None
+        return b"".join(parts), str(error)
+    return b"".join(parts), None
 
 
 @pytest.mark.parametrize("pack", [lambda data: data, zstd, lz4, snappy])
@@ -58,8 +58,8 @@ def test_each_codec_is_told_by_its_first_bytes(pack) -> None:
 
 @pytest.mark.parametrize("pack", [lz4, snappy])
 def test_whole_blocks_before_a_cut_are_read(pack) -> None:
-    found, why = read(pack(TEXT) + pack(TEXT)[:-5])
-    assert found == TEXT
+    content, why = read(pack(TEXT) + pack(TEXT)[:-5])
+    assert content == TEXT
     assert "cut off" in why
 
 
@@ -73,8 +73,8 @@ def test_all_of_zstd_before_a_cut_is_read() -> None:
         with pa.CompressedInputStream(pa.BufferReader(cut), "zstd") as stream, suppress(OSError):
             while stream.read(1):
                 possible += 1
-        found, why = read(cut)
-        assert found == TEXT[:possible]
+        content, why = read(cut)
+        assert content == TEXT[:possible]
         assert "too early" in why
         uneven += possible % codecs._BLOCK > 0
     assert uneven
@@ -86,8 +86,8 @@ def test_what_cannot_be_unpacked_says_why() -> None:
 
 
 def chosen(*paths: str) -> list[str]:
-    found = files._chosen(LogFile(path, files.log_of(path), 1, 0) for path in paths)
-    return [file.path for file in found]
+    chosen_files = files._chosen(LogFile(path, files.log_of(path), 1, 0) for path in paths)
+    return [file.path for file in chosen_files]
 
 
 def test_a_finished_log_stands_for_the_same_in_progress() -> None:

@@ -34,8 +34,8 @@ def names(expression: str) -> list[str]:
 @pytest.mark.parametrize("expression", alerts() + panels())
 def test_series_keep_apart_that_a_pattern_of_names_finds(expression: str) -> None:
     """A function over a range drops the name: two counters of a driver would have equal labels."""
-    for found in re.finditer(r"(rate|increase|delta|deriv|_over_time)\(\s*(\S{20})", expression):
-        assert "{__name__" not in found[2], found[0]
+    for match in re.finditer(r"(rate|increase|delta|deriv|_over_time)\(\s*(\S{20})", expression):
+        assert "{__name__" not in match[2], match[0]
     if names(expression):
         assert re.search(
             r'(rate|increase)\(label_replace\(\s*\{__name__=~"[^"]+"[^}]*\},\s*"decision",\s*"\$1",'
@@ -57,7 +57,7 @@ def test_each_reason_of_a_policy_that_failed_is_counted_as_such() -> None:
     ]
     assert len(patterns) == 2
     for pattern in patterns:
-        found = {
+        counts = {
             code for code in reasons if re.fullmatch(pattern, f"{DECISIONS}skew_join_{code}_Count")
         }
-        assert found == failed
+        assert counts == failed

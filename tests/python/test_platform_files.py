@@ -79,7 +79,7 @@ def test_the_script_gives_spark_submit_the_policy_and_no_jar_for_executors(tmp_p
     words = (tmp_path / "words").read_text().splitlines()
     assert words[-1] == "j.py"
     assert words[words.index("--master") + 1] == "k8s://https://k:6443"
-    given = conf.parse_defaults((tmp_path / "given.conf").read_text())
-    assert given["spark.sql.extensions"] == conf.EXTENSION
-    assert given["spark.aqepilot.policy.sales.skew_join"] == "null"
-    assert "spark.jars" not in given
+    settings = conf.parse_defaults((tmp_path / "given.conf").read_text())
+    assert settings["spark.sql.extensions"] == conf.EXTENSION
+    assert settings["spark.aqepilot.policy.sales.skew_join"] == "null"
+    assert "spark.jars" not in settings

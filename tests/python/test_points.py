@@ -35,7 +35,9 @@ def hints(kind):
 @pytest.mark.parametrize("point", catalog.points(), ids=lambda point: point.name)
 def test_every_fact_and_no_other_is_an_attribute(point):
     facts = getattr(points, point.name.title().replace("_", "") + "Facts")
-    paths = [f"{group}.{name}" for group, of in hints(facts).items() for name in hints(of)]
+    paths = [
+        f"{group}.{name}" for group, members in hints(facts).items() for name in hints(members)
+    ]
     assert sorted(paths) == sorted(fact.path for fact in point.facts)
 
 

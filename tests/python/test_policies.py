@@ -54,8 +54,8 @@ def test_every_error_of_a_file_is_told_with_its_place():
     text = f'# c\nmode = "shadw"\n"when" = 3\n  whn = "x"\n{POINT} = " "\n'
     with pytest.raises(PolicyError) as caught:
         Policy.from_toml(text, "sales.toml")
-    told = {(p.where, p.code, p.suggestions) for p in caught.value.problems}
-    assert told == {
+    problems = {(p.where, p.code, p.suggestions) for p in caught.value.problems}
+    assert problems == {
         ("sales.toml:1:1", "POLICY_KEY_MISSING", ()),
         ("sales.toml:2:1", "MODE_INVALID", ("shadow",)),
         ("sales.toml:3:1", "POLICY_TEXT_INVALID", ()),
@@ -65,7 +65,7 @@ def test_every_error_of_a_file_is_told_with_its_place():
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "words"),
+    ("policy", "code", "words"),
     [
         ({"name": "Sales", POINT: "x"}, "POLICY_TEXT_INVALID", "lower-case"),
         ({"name": "sales"}, "POLICY_EMPTY", POINT),
@@ -77,9 +77,9 @@ def test_every_error_of_a_file_is_told_with_its_place():
         ({POINT: "x"}, "POLICY_KEY_MISSING", "name"),
     ],
 )
-def test_a_bad_policy_says_what_is_wrong_and_what_is_allowed(given, code, words):
+def test_a_bad_policy_says_what_is_wrong_and_what_is_allowed(policy, code, words):
     with pytest.raises(PolicyError) as caught:
-        Policy.from_dict(given)
+        Policy.from_dict(policy)
     (problem,) = caught.value.problems
     assert problem.code == code
     assert words in str(problem)

@@ -41,8 +41,8 @@ def problems(text, page="docs/run/x.md"):
 )
 def test_a_planted_sentence_is_named_with_its_line(planted):
     text = f"# A page\n\nA good sentence. Another one.\n\n- {planted}\n"
-    (found,) = problems(text)
-    assert found.startswith("docs/run/x.md:5: "), found
+    (problem,) = problems(text)
+    assert problem.startswith("docs/run/x.md:5: "), problem
     assert not problems(text.replace(planted, "A good sentence."))
 
 

@@ -58,10 +58,10 @@ def references(module: str, text: str) -> Iterator[Reference]:
         if any(first <= node.lineno <= (last or first) for first, last in for_types):
             continue
         if isinstance(node, ast.ImportFrom) and node.module in MODULES:
-            found = {home(node.module, alias.name) for alias in node.names}
+            imported_modules = {home(node.module, alias.name) for alias in node.names}
         else:
-            found = {alias.name for alias in node.names} & MODULES.keys()
-        for name in sorted(found - {module}):
+            imported_modules = {alias.name for alias in node.names} & MODULES.keys()
+        for name in sorted(imported_modules - {module}):
             yield Reference(module, name)
 
 
@@ -101,19 +101,19 @@ def all_references() -> list[Reference]:
     ]
 
 
-def order(found: list[Reference]) -> list[str]:
+def order(listed: list[Reference]) -> list[str]:
     """Returns modules, each after what it imports; a CycleError names a circle."""
     beneath: dict[str, set[str]] = {}
-    for reference in found:
+    for reference in listed:
         if "aqepilot" not in reference:
             beneath.setdefault(reference.module, set()).add(reference.imported)
     return list(TopologicalSorter(beneath).static_order())
 
 
 def test_no_module_refers_to_a_layer_above_its_own() -> None:
-    found = all_references()
-    assert len(found) > 300
-    assert [what for what in map(wrong, found) if what] == []
+    listed = all_references()
+    assert len(listed) > 300
+    assert [what for what in map(wrong, listed) if what] == []
 
 
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
@@ -141,6 +141,6 @@ def test_a_reference_up_is_found(module: str, line: str, is_wrong: bool) -> None
 
 def test_a_circle_is_found() -> None:
     one, other = "aqepilot.policies", "aqepilot.catalog"
-    found = [Reference(one, other), Reference(other, one)]
+    circle = [Reference(one, other), Reference(other, one)]
     with pytest.raises(CycleError):
-        order(found)
+        order(circle)

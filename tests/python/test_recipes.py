@@ -31,9 +31,9 @@ PARTS = {
 def test_a_recipe_of_several_has_the_points_of_its_parts(name, parts):
     points = {}
     for part in parts:
-        its = recipes.get(part, "4.3").points
-        assert not points.keys() & its.keys()
-        points |= its
+        theirs = recipes.get(part, "4.3").points
+        assert not points.keys() & theirs.keys()
+        points |= theirs
     assert recipes.get(name, "4.3").points == points
 
 

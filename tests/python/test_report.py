@@ -60,7 +60,7 @@ def data(**more: object) -> Data:
         Fingerprint("described: x", None, None, 1, 0, None, 10_000, 9000, 0, 0, 0),
     ]
     runs = [Run("f1", "2026-11-01 10:00", 1000, True, None), Run("f1", EVIL, 5, False, EVIL)]
-    said = [
+    lines = [
         AnswerCount("skew_join", "p", "enforce", "APPLIED", True, "adopted", 3, None),
         AnswerCount("skew_join", "p", "enforce", "APPLIED", True, None, 1, None),
         AnswerCount("skew_join", "p", "enforce", "GUARD_PARTITIONS", False, None, 2, EVIL),
@@ -77,11 +77,11 @@ def data(**more: object) -> Data:
         [(0, "d0", "SortMergeJoin", 3), (0, "d0", EVIL, 1), (2 * DAY_MS, "d2", "SortMergeJoin", 2)],
         [("SortMergeJoin", EVIL, 2)],
     )
-    found = Data(
+    report = Data(
         heading(),
         Fingerprints(fingerprints, 5, 100_000),
         runs,
-        said,
+        lines,
         [Outcome("f1", "skew_join", EVIL, "APPLIED", "adopted", EVIL, EVIL, 3)],
         [BadPolicy(EVIL, "skew_join", EVIL, 1)],
         [shuffle],
@@ -112,7 +112,7 @@ def data(**more: object) -> Data:
             Tried("other", problem=EVIL),
         ],
     )
-    return found._replace(**more)
+    return report._replace(**more)
 
 
 def empty() -> Data:
@@ -124,8 +124,8 @@ def empty() -> Data:
     return Data(nothing, Fingerprints([], 0, 0), [], [], [], [], [], [], joins, costs, [])
 
 
-def rendered(of: Data, prices: Prices | None = None) -> str:
-    return page.render(of, prices, EVIL, "now")
+def rendered(data: Data, prices: Prices | None = None) -> str:
+    return page.render(data, prices, EVIL, "now")
 
 
 class Tree(HTMLParser):
@@ -157,19 +157,21 @@ class Tree(HTMLParser):
 
 
 PAGES = {"full": data(), "empty": empty(), "unread": data(heading=heading(unreadable_lines=3))}
-every_page = pytest.mark.parametrize("of", PAGES.values(), ids=PAGES)
+every_page = pytest.mark.parametrize("page_data", PAGES.values(), ids=PAGES)
 
 
 @every_page
-def test_sentences_have_a_space_between_them(of: Data) -> None:
+def test_sentences_have_a_space_between_them(page_data: Data) -> None:
     """Jinja takes the end of a line away after a block."""
-    text = re.sub("<[^>]*>", "\n", re.sub(r"</?(?:span|code|strong|a)\b[^>]*>", "", rendered(of)))
+    text = re.sub(
+        "<[^>]*>", "\n", re.sub(r"</?(?:span|code|strong|a)\b[^>]*>", "", rendered(page_data))
+    )
     assert re.findall(r"[^.]*[a-z]\.[A-Z][^.]*", text) == []
 
 
 @every_page
-def test_the_page_is_whole_and_ids_are_unique(of: Data) -> None:
-    tree = Tree(rendered(of))
+def test_the_page_is_whole_and_ids_are_unique(page_data: Data) -> None:
+    tree = Tree(rendered(page_data))
     ids = [attrs["id"] for _, attrs, _ in tree.elements if "id" in attrs]
     assert len(ids) == len(set(ids)) > 5
     for _, attrs, _ in tree.elements:
@@ -180,13 +182,13 @@ def test_the_page_is_whole_and_ids_are_unique(of: Data) -> None:
 
 
 @every_page
-def test_nothing_runs_and_nothing_is_loaded(of: Data) -> None:
-    tree = Tree(rendered(of))
+def test_nothing_runs_and_nothing_is_loaded(page_data: Data) -> None:
+    tree = Tree(rendered(page_data))
     assert not {tag for tag, _, _ in tree.elements} & {"script", "img", "link", "iframe", "object"}
     for _, attrs, _ in tree.elements:
         assert not [name for name in attrs if name.startswith("on") or name == "src"]
-    assert "@import" not in rendered(of)
-    assert not re.search(r"url\((?!#)", rendered(of))
+    assert "@import" not in rendered(page_data)
+    assert not re.search(r"url\((?!#)", rendered(page_data))
 
 
 def test_users_texts_are_shown_as_they_are() -> None:
@@ -195,18 +197,18 @@ def test_users_texts_are_shown_as_they_are() -> None:
 
 
 @every_page
-def test_each_picture_has_words(of: Data) -> None:
-    text = rendered(of)
+def test_each_picture_has_words(page_data: Data) -> None:
+    text = rendered(page_data)
     drawn = [a for tag, a, _ in Tree(text).elements if tag == "svg" and "aria-hidden" not in a]
     assert all(attrs.get("role") == "img" for attrs in drawn)
     titled = re.findall(r'<svg role="img"[^>]*><title>[^<]+</title>', text)
     assert len(titled) == len(drawn)
-    assert (len(drawn) > 5) == (of.heading.queries > 0)
+    assert (len(drawn) > 5) == (page_data.heading.queries > 0)
 
 
 @every_page
-def test_tables_have_captions_and_scopes(of: Data) -> None:
-    text = rendered(of)
+def test_tables_have_captions_and_scopes(page_data: Data) -> None:
+    text = rendered(page_data)
     elements = Tree(text).elements
     assert all("scope" in attrs for tag, attrs, _ in elements if tag == "th")
     assert len(re.findall(r"<table>\s*<caption[ >]", text)) == text.count("<table>")
@@ -246,8 +248,8 @@ def test_categories_differ_by_pattern_too() -> None:
 
 def test_figures_are_on_the_page() -> None:
     text = " ".join("".join(Tree(rendered(data())).words["body"]).split())
-    for said in ("1.5 min", "7,200", "1.0 GiB", "left out here, have 10.0 % of the task time"):
-        assert said in text
+    for words in ("1.5 min", "7,200", "1.0 GiB", "left out here, have 10.0 % of the task time"):
+        assert words in text
     assert "The 2 with most task time of 5" in text
     assert "All 500 lines of 2 logs could be read." in text
     assert "4 partitions; half of them or more are empty" in text
@@ -271,8 +273,8 @@ def test_experiments_are_on_the_page_where_there_are_some() -> None:
 
 def test_a_page_without_anything_says_so() -> None:
     words = "".join(Tree(rendered(empty())).words["main"])
-    for said in ("have no queries", "have no decisions", "No plan in the logs has a join"):
-        assert said in words
+    for text in ("have no queries", "have no decisions", "No plan in the logs has a join"):
+        assert text in words
 
 
 def test_money_is_shown_with_prices_only() -> None:

@@ -251,10 +251,10 @@ def test_a_function_goes_to_the_driver_and_its_text_is_checked_and_set(driver):
 
 def test_a_mapping_may_hold_a_function_too(driver):
     spark = Spark()
-    given = {"name": "trial", "mode": "shadow", "dynamic_join_selection": lambda facts: None}
-    session.use(spark, given)
+    policy = {"name": "trial", "mode": "shadow", "dynamic_join_selection": lambda facts: None}
+    session.use(spark, policy)
     assert spark.conf[TEXT.format("trial")] in driver.pickled
-    assert callable(given["dynamic_join_selection"])
+    assert callable(policy["dynamic_join_selection"])
 
 
 def test_a_text_that_names_a_function_is_allowed_before_it_is_checked(driver):

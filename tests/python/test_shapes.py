@@ -36,9 +36,9 @@ def test_the_longest_task_is_compared_with_those_of_its_stage(tmp_path: Path) ->
     events = [job("a", 0, 1), job("b", 2), task(0, 10), task(1, 4000), task(1, 500), task(1, 500)]
     events += [task(2, 100, "ExceptionFailure")]
     log.write_text("\n".join(json.dumps(event, separators=(",", ":")) for event in events))
-    found = by_group(log)
-    assert found["a"] == (4, 5.01, 4.0, 8.0, 28, 0)
-    assert found["b"].failed == 1
+    longest = by_group(log)
+    assert longest["a"] == (4, 5.01, 4.0, 8.0, 28, 0)
+    assert longest["b"].failed == 1
 
 
 def test_the_command_knows_the_shapes() -> None:

@@ -25,12 +25,12 @@ def test_a_long_last_task_costs_more_on_more_slots() -> None:
 def test_no_layout_is_shorter_than_its_work_or_its_longest_task(
     tasks: list[int], slots: int
 ) -> None:
-    found = lay_out(tasks, slots)
+    layout = lay_out(tasks, slots)
     used = min(slots, len(tasks))
-    assert max(max(tasks), sum(tasks) / used) <= found.span_ms
+    assert max(max(tasks), sum(tasks) / used) <= layout.span_ms
     # Graham's bound for tasks that are launched as slots get free.
-    assert found.span_ms <= sum(tasks) / used + (1 - 1 / used) * max(tasks) + 1e-6
-    assert found.waiting_ms == used * found.span_ms - sum(tasks)
+    assert layout.span_ms <= sum(tasks) / used + (1 - 1 / used) * max(tasks) + 1e-6
+    assert layout.waiting_ms == used * layout.span_ms - sum(tasks)
 
 
 def test_what_is_not_known_stays_so() -> None:

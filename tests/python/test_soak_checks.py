@@ -116,7 +116,7 @@ def lines(partitions: int, error: str | None = None, **decision: Any) -> list[di
 def test_what_a_driver_wrote_is_read(
     written: list[dict[str, Any]], modes: list[str], wrong: str
 ) -> None:
-    asked, queries, found = checks.of_driver(0, written, [POINT])
+    asked, queries, problems = checks.of_driver(0, written, [POINT])
     assert [one.mode for one in asked] == modes
     assert len(queries) == 1
-    assert [wrong in said for said in found] == [True] * bool(wrong)
+    assert [wrong in problem for problem in problems] == [True] * bool(wrong)

@@ -30,20 +30,20 @@ tests.JoinSuite = ["one"]
 """
 
 
-def found(before, after, text=LEDGER, way="adversarial"):
+def compared(before, after, text=LEDGER, way="adversarial"):
     return differences(way, before, after, load(text), "3.5")
 
 
 def test_a_difference_is_found_and_has_its_entry():
-    (one,) = found({ONE: PASSED, TWO: PASSED}, {ONE: FAILED, TWO: PASSED})
+    (one,) = compared({ONE: PASSED, TWO: PASSED}, {ONE: FAILED, TWO: PASSED})
     assert one.test == ONE
     assert one.entry is not None
 
 
 def test_a_difference_without_an_entry_is_new():
-    (two,) = found({TWO: PASSED}, {TWO: FAILED})
+    (two,) = compared({TWO: PASSED}, {TWO: FAILED})
     assert two.entry is None
-    (one,) = found({ONE: PASSED}, {ONE: FAILED}, way="recipes")
+    (one,) = compared({ONE: PASSED}, {ONE: FAILED}, way="recipes")
     assert one.entry is None
 
 
@@ -57,44 +57,44 @@ def test_a_difference_without_an_entry_is_new():
     ],
 )
 def test_no_other_failure_rows_or_error_hide_behind_an_entry(message):
-    (one,) = found({ONE: PASSED}, {ONE: Outcome("failed", message)})
+    (one,) = compared({ONE: PASSED}, {ONE: Outcome("failed", message)})
     assert one.entry is None
 
 
 def test_rows_in_another_order_are_told_from_other_rows():
     ordered = LEDGER.replace("plan shape", "order").replace("did not equal", "do not match")
     results = "a.TestFailedException: Results do not match [x] == Results == ![1,a] [2,b] ![2,b] "
-    (one,) = found({ONE: PASSED}, {ONE: Outcome("failed", results + "[1,a]")}, ordered)
+    (one,) = compared({ONE: PASSED}, {ONE: Outcome("failed", results + "[1,a]")}, ordered)
     assert one.entry is not None
     for rows in ("[1,b]", "", "[1,a] [1,a]"):
-        (one,) = found({ONE: PASSED}, {ONE: Outcome("failed", results + rows)}, ordered)
+        (one,) = compared({ONE: PASSED}, {ONE: Outcome("failed", results + rows)}, ordered)
         assert one.entry is None
 
 
 def test_a_test_that_is_absent_or_skipped_does_not_hide_behind_an_entry():
     anything = LEDGER.replace('"did not equal"', '""')
     for outcome in (outcomes.NONE, Outcome("skipped")):
-        (one,) = found({ONE: PASSED}, {ONE: outcome}, anything)
+        (one,) = compared({ONE: PASSED}, {ONE: outcome}, anything)
         assert one.entry is None
 
 
 def test_a_test_that_did_not_come_to_an_end_is_a_difference():
-    (two,) = found({TWO: PASSED}, {})
+    (two,) = compared({TWO: PASSED}, {})
     assert (two.outcome.kind, two.entry) == ("absent", None)
-    (two,) = found({TWO: PASSED}, {TWO: Outcome("skipped")})
+    (two,) = compared({TWO: PASSED}, {TWO: Outcome("skipped")})
     assert two.entry is None
 
 
 def test_a_test_that_fails_in_plain_spark_has_to_be_named():
-    (two,) = found({TWO: FAILED}, {TWO: FAILED}, way=ways.PLAIN)
+    (two,) = compared({TWO: FAILED}, {TWO: FAILED}, way=ways.PLAIN)
     assert two.entry is None
-    assert found({TWO: FAILED}, {TWO: FAILED}) == []
+    assert compared({TWO: FAILED}, {TWO: FAILED}) == []
 
 
 def test_an_entry_is_stale_when_its_test_passes_again():
     entries = load(LEDGER)
     assert stale("adversarial", [], {ONE: PASSED}, entries, "3.5") == entries
-    differ = found({ONE: PASSED}, {ONE: FAILED})
+    differ = compared({ONE: PASSED}, {ONE: FAILED})
     assert stale("adversarial", differ, {ONE: FAILED}, entries, "3.5") == []
     assert stale("recipes", [], {ONE: PASSED}, entries, "3.5") == []
     flaky = load(LEDGER + 'flaky = "a race"\n')
@@ -186,8 +186,8 @@ def test_plain_spark_has_nothing_of_ours():
 
 
 @pytest.mark.parametrize(
-    ("found", "is_same"), [("2 b 1] a", True), ("2 b 1] c", False), ("2 b 1 1] a", False)]
+    ("text", "is_same"), [("2 b 1] a", True), ("2 b 1] c", False), ("2 b 1 1] a", False)]
 )
-def test_a_golden_file_may_differ_in_the_order_of_rows(found: str, is_same: bool) -> None:
-    message = f'x.sql Expected "...0 [1 a 2] b", but got "...0 [{found}" Result did not match for'
+def test_a_golden_file_may_differ_in_the_order_of_rows(text: str, is_same: bool) -> None:
+    message = f'x.sql Expected "...0 [1 a 2] b", but got "...0 [{text}" Result did not match for'
     assert outcomes.has_same_rows(message) == is_same

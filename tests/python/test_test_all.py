@@ -53,11 +53,11 @@ def run(tmp_path):
 
     def go(*parts, **variables):
         words = {"CASES": FAILURE.sub("", CASES)} | variables
-        told = {"LINT": "0", "TESTS": "0"} | words
+        environment = {"LINT": "0", "TESTS": "0"} | words
         return subprocess.run(
             [sys.executable, str(TOOL), *parts],
             cwd=tmp_path,
-            env=os.environ | told,
+            env=os.environ | environment,
             capture_output=True,
             text=True,
             timeout=60,
@@ -108,8 +108,8 @@ def test_a_failed_test_and_a_failed_part_without_tests_are_told(run):
         CASES=CASES,
     )
     assert done.returncode == 1
-    (told,) = re.findall(r"(?m)^  test-python: test_y: test_bad\n((?: {6}.*\n)*)", done.stdout)
-    assert told.split("\n") == ["      assert 1 == 2", "      test_y.py:7: AssertionError", ""]
+    (failures,) = re.findall(r"(?m)^  test-python: test_y: test_bad\n((?: {6}.*\n)*)", done.stdout)
+    assert failures.split("\n") == ["      assert 1 == 2", "      test_y.py:7: AssertionError", ""]
     # Once where the part ended, and once more at the end, where somebody looks.
     assert done.stdout.count("this is lint-scala\n") == 2
     assert done.stdout.rindex("this is lint-scala") > done.stdout.index("Slowest tests")

@@ -76,9 +76,11 @@ def test_structs_in_arrays_are_facts_too():
 
 def test_unknown_groups_and_facts_have_the_nearest_all_at_once():
     nested = [{"positon": 1}]
-    told = problems("join_reorder", chian={}, joined={"row_cout": 1}, chain={"relations": nested})
-    assert {p.code for p in told} == {"FACT_UNKNOWN"}
-    assert {p.suggestions[0] for p in told} == {
+    problems_there = problems(
+        "join_reorder", chian={}, joined={"row_cout": 1}, chain={"relations": nested}
+    )
+    assert {p.code for p in problems_there} == {"FACT_UNKNOWN"}
+    assert {p.suggestions[0] for p in problems_there} == {
         "chain",
         "joined.row_count",
         "chain.relations[0].position",

@@ -48,8 +48,8 @@ def selected(monkeypatch: pytest.MonkeyPatch, minor: str, everything: bool) -> s
 def test_each_spark_has_cases_of_its_own_of_each_test(monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = (selected(monkeypatch, minor, False) for minor in ("3.5", "4.3"))
     assert {case.function for case in old & new} == {"single", "plain", "on"}
-    for found in (old, new):
-        counts = Counter(case.function for case in found)
+    for cases in (old, new):
+        counts = Counter(case.function for case in cases)
         assert 10 < counts.pop("halved") < 30
         assert counts == {"many": 2, "few": 1, "single": 1, "plain": 3, "both": 2, "on": 5}, counts
     halved = {case for case in items() if case.function == "halved"}

@@ -147,22 +147,22 @@ def test_a_spark_that_no_jar_fits(
     (tmp_path / "jars/spark-core_2.12-3.4.4.jar").touch()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     facts = {"spark_version": "3.4.4", "scala": "2.12.17", "is_connect": False, "conf": {}}
-    found = driver.examine(facts | {"is_class_found": False, "status": None, "error": "none"})
-    (error,) = [finding for finding in found if finding.level == "error"]
+    findings = driver.examine(facts | {"is_class_found": False, "status": None, "error": "none"})
+    (error,) = [finding for finding in findings if finding.level == "error"]
     assert error.code == "JAR_NOT_FOUND"
     tells("a Spark that no jar fits", cli("conf", sales), cli("jar"), error.message)
 
 
 def test_a_drivers_control_file_without_its_connector() -> None:
     """The driver says what Java says; the doctor adds what to do."""
-    said = (
+    message = (
         "spark.aqepilot.control (s3a://b/c.json): RuntimeException: java.lang.ClassNotFound"
         "Exception: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found; shadow holds"
     )
-    rows = [["problem", "CONTROL_UNREACHABLE", None, said]]
+    rows = [["problem", "CONTROL_UNREACHABLE", None, message]]
     facts = {"spark_version": pyspark.__version__, "scala": None, "is_connect": False, "conf": {}}
-    found = driver.examine(facts | {"is_class_found": True, "status": rows, "error": None})
-    (unreachable,) = [f.message for f in found if f.code == "CONTROL_UNREACHABLE"]
+    findings = driver.examine(facts | {"is_class_found": True, "status": rows, "error": None})
+    (unreachable,) = [f.message for f in findings if f.code == "CONTROL_UNREACHABLE"]
     assert wrong_environments.table()["an `s3a://` path without its connector"][0] in unreachable
 
 
@@ -212,9 +212,9 @@ WRITE = [["init", "team"], ["doctor", "--script", "job.py"], ["demo"],
     ["control", "off", "--file", "control.json", "--reason", "none"]]
 print("".join(run(1, *words) for words in WRITE), end="")
 """
-    said = python(script, *ALONE, cwd=nowhere, HOME=str(nowhere)).splitlines()
-    assert len(said) == 4, said
-    tells("a home and a working folder that are read-only", *said)
+    printed = python(script, *ALONE, cwd=nowhere, HOME=str(nowhere)).splitlines()
+    assert len(printed) == 4, printed
+    tells("a home and a working folder that are read-only", *printed)
 
 
 @tiers.ON_ONE
@@ -232,9 +232,9 @@ except OSError as error:
 from aqepilot.cli import main
 main(["check", {str(sales)!r}])
 """
-    said = python(script, *ALONE, cwd=nowhere, HOME=str(nowhere))
-    assert "Network is unreachable" in said
-    assert "1 policy: good." in said
+    printed = python(script, *ALONE, cwd=nowhere, HOME=str(nowhere))
+    assert "Network is unreachable" in printed
+    assert "1 policy: good." in printed
     assert wrong_environments.table()["no network"] == []
 
 

@@ -30,14 +30,15 @@ OWN_JVM = ALL
 CODE = {} if MINOR == "4.3" else INTERPRETED
 
 
-def share(cases: Iterable[T], of: int = 8) -> list[T]:
+def share(cases: Iterable[T], parts: int = 8) -> list[T]:
     """Returns a random eighth of the cases, 3.5's or 4.3's, the same each time; for all, all.
 
-    Where there are few, each Spark has one of its own. ``of`` makes it another part than an eighth.
+    Where there are few, each Spark has one of its own. ``parts`` makes it another part than an
+    eighth.
     """
-    found = list(cases)
-    shuffled = random.Random(len(found)).sample(range(len(found)), len(found))
-    return [found[i] for i in sorted(shuffled[MINOR == "4.3" :: of])] if not ALL else found
+    every = list(cases)
+    shuffled = random.Random(len(every)).sample(range(len(every)), len(every))
+    return [every[i] for i in sorted(shuffled[MINOR == "4.3" :: parts])] if not ALL else every
 
 
 # Of a test with this mark, or of each test in a file, `make test` runs `share` of the cases.

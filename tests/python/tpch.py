@@ -34,10 +34,10 @@ def _generate(scale: float, folder: Path) -> None:
 
 def _generator() -> str:
     beside = Path(sysconfig.get_path("scripts"), "tpchgen-cli")
-    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("tpchgen-cli")
-    if found is None:
+    path = str(beside) if os.access(beside, os.X_OK) else shutil.which("tpchgen-cli")
+    if path is None:
         raise FileNotFoundError(f"no tpchgen-cli: {sys.executable} -m pip install tpchgen-cli")
-    return found
+    return path
 
 
 def register(spark: SparkSession, scale: float) -> None:

@@ -76,7 +76,7 @@ def guard(spark: Any, value: int, set_key: Callable[[str, str], None]) -> bool:
     return not [p for p in status(spark, "problem") if p.name == "GUARD_LOOSENED"]
 
 
-def found(
+def allowed(
     spark: Any,
     set_key: Callable[[str, str], None],
     use: Callable[..., Any],
@@ -110,8 +110,8 @@ def found(
         row[0] for row in spark.sql("SELECT session_id FROM aqepilot_decisions()").collect()
     }
     may["others_decisions"] = others_session in sessions
-    said = str(status(spark, "python"))
-    may["others_functions"] = others_text.split(":")[3] in said
+    shown = str(status(spark, "python"))
+    may["others_functions"] = others_text.split(":")[3] in shown
     set_key("spark.aqepilot.mode", "off")
     modes = [row.value for row in status(spark, "policy")]
     may["switch_off"] = modes == ["off"]
@@ -119,7 +119,7 @@ def found(
 
 
 def use_of(spark: Any) -> Callable[[Any], None]:
-    return lambda given: aqepilot.use(spark, **{POINT: given})
+    return lambda policy: aqepilot.use(spark, **{POINT: policy})
 
 
 def other(spark: Any) -> tuple[str, str]:

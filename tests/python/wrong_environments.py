@@ -46,8 +46,8 @@ def path_without_java(folder: Path) -> Path:
     """Returns a folder to be the PATH: with what Spark's scripts need of a machine, but no Java."""
     folder.mkdir()
     for tool in _TOOLS:
-        if found := shutil.which(tool):
-            (folder / tool).symlink_to(found)
+        if path := shutil.which(tool):
+            (folder / tool).symlink_to(path)
     return folder
 
 

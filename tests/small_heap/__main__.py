@@ -37,13 +37,13 @@ class Failure(NamedTuple):
 
     drawn: drawing.Drawn
     policies: dict[str, str]
-    found: dict[str, Any]
+    outcome: dict[str, Any]
 
     def __str__(self) -> str:
         """What to run to see it again."""
-        said = self.found.get("error") or f"other rows: {self.found['rows']}"
+        what = self.outcome.get("error") or f"other rows: {self.outcome['rows']}"
         settings = "".join(f"\n  SET {key}={value}" for key, value in self.drawn.settings.items())
-        return f"{said}\n  {self.drawn.sql}{settings}\n  {json.dumps(self.policies)}"
+        return f"{what}\n  {self.drawn.sql}{settings}\n  {json.dumps(self.policies)}"
 
 
 @click.command(help=__doc__)
@@ -74,19 +74,19 @@ def main(runs: int, seed: int, memory: str, out: Path, unguarded: bool) -> None:
                 continue
             queries += 1
             for policies in drawn.policies:
-                found = driver.run(drawn, policies)
-                if found.get("problems"):
-                    raise click.ClickException(f"{found['problems']}: {policies}")
-                if "error" in found:
-                    found = driver.run(drawn, policies)
-                if "error" in found and (error := _error_of_plain(driver, drawn)):
+                outcome = driver.run(drawn, policies)
+                if outcome.get("problems"):
+                    raise click.ClickException(f"{outcome['problems']}: {policies}")
+                if "error" in outcome:
+                    outcome = driver.run(drawn, policies)
+                if "error" in outcome and (error := _error_of_plain(driver, drawn)):
                     left_out[error[:100]] += 1
                     break
-                if found.get("rows") != plain["rows"]:
-                    failures.append(Failure(drawn, policies, found))
+                if outcome.get("rows") != plain["rows"]:
+                    failures.append(Failure(drawn, policies, outcome))
                     console.print(f"[red]failed[/] {failures[-1]}", highlight=False, markup=True)
-                reasons.update((d[0], d[1]) for d in found.get("decisions", ()))
-                fates.update((d[0], d[3]) for d in found.get("decisions", ()) if d[2] and d[3])
+                reasons.update((d[0], d[1]) for d in outcome.get("decisions", ()))
+                fates.update((d[0], d[3]) for d in outcome.get("decisions", ()) if d[2] and d[3])
                 done += 1
                 advance()
     console.print(_table(reasons, fates))
@@ -107,9 +107,9 @@ def main(runs: int, seed: int, memory: str, out: Path, unguarded: bool) -> None:
 def _error_of_plain(driver: Driver, drawn: drawing.Drawn) -> str | None:
     """Returns what a query fails with in plain Spark, where that runs it at times only."""
     for _ in range(PLAIN_AGAIN):
-        found = driver.run(drawn, {})
-        if "error" in found:
-            return str(found["error"])
+        outcome = driver.run(drawn, {})
+        if "error" in outcome:
+            return str(outcome["error"])
     return None
 
 
@@ -151,16 +151,16 @@ def _progress(runs: int) -> Iterator[Any]:
 def _table(reasons: Counter[tuple[str, str]], fates: Counter[tuple[str, str]]) -> Table:
     table = Table("Decision point", "Decisions", "Applied", "Adopted", "Refused, by guard rail")
     for point in POINTS:
-        of = {reason: count for (p, reason), count in reasons.items() if p == point}
+        reasons_at_point = {reason: count for (p, reason), count in reasons.items() if p == point}
         guarded = ", ".join(
             f"{reason} {count}"
-            for reason, count in sorted(of.items(), key=lambda pair: -pair[1])
+            for reason, count in sorted(reasons_at_point.items(), key=lambda pair: -pair[1])
             if reason.startswith("GUARD_")
         )
         table.add_row(
             point,
-            str(sum(of.values())),
-            str(of.get("APPLIED", 0)),
+            str(sum(reasons_at_point.values())),
+            str(reasons_at_point.get("APPLIED", 0)),
             str(fates[point, "adopted"]),
             guarded,
         )

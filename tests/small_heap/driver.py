@@ -59,15 +59,15 @@ class Driver:
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
-        found: dict[str, Any]
+        outcome: dict[str, Any]
         try:
-            found = json.loads(answer)
+            outcome = json.loads(answer)
         except ValueError:
             code = self._process.wait()
-            found = {"error": f"the driver ended with {code}: {self._last_words()}"}
-        if "error" in found:
+            outcome = {"error": f"the driver ended with {code}: {self._last_words()}"}
+        if "error" in outcome:
             self._end()
-        return found
+        return outcome
 
     def _start(self) -> None:
         self._end()

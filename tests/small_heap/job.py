@@ -22,20 +22,20 @@ def outcome(spark, drawn, policies):
         session.conf.set(f"spark.aqepilot.policy.drawn.{point}", text)
     session.conf.set("spark.aqepilot.policies", "drawn" if policies else "")
     signal.alarm(MOST_SECONDS)
-    found = {}
+    results = {}
     try:
         (row,) = session.sql(drawn["sql"]).collect()
-        found["rows"] = [row.n, row.h]
+        results["rows"] = [row.n, row.h]
     except Exception as error:
         lines = [line for line in str(error).splitlines() if "rror" in line or "xception" in line]
-        found["error"] = " | ".join(lines[:3])[:600] or repr(error)[:600]
+        results["error"] = " | ".join(lines[:3])[:600] or repr(error)[:600]
     finally:
         signal.alarm(0)
     sql = "SELECT point, reason, applied, fate FROM aqepilot_decisions()"
-    found["decisions"] = [list(row) for row in session.sql(sql).collect()]
+    results["decisions"] = [list(row) for row in session.sql(sql).collect()]
     status = session.sql("SELECT kind, name, value FROM aqepilot_status()").collect()
-    found["problems"] = [row.name for row in status if row.kind == "problem"]
-    return found
+    results["problems"] = [row.name for row in status if row.kind == "problem"]
+    return results
 
 
 def main():
@@ -47,9 +47,9 @@ def main():
     print(json.dumps({"ready": spark.version}), file=answers, flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
-        found = outcome(spark, asked, asked["policies"])
+        results = outcome(spark, asked, asked["policies"])
         spark._jvm.System.gc()
-        print(json.dumps(found), file=answers, flush=True)
+        print(json.dumps(results), file=answers, flush=True)
 
 
 main()

@@ -37,7 +37,7 @@ FITS = "fits"
 OFF = {"3.5.0": ("partition_coalescing", "shuffle_partitions", "skew_join")}
 WRONG = "WRONG_SPARK_JAR"
 NOT_LOADED = "not loaded"
-FOUND = Path(__file__).with_name("jar_matrix.json")
+OUTCOMES = Path(__file__).with_name("jar_matrix.json")
 ROWS = [[k, 5] for k in range(1000)]
 POLICY = {
     "join_reorder": "-double(candidate.position)",
@@ -90,18 +90,18 @@ def outcome(python: Path, jar: Path) -> str:
         if job.returncode:
             lines = [line for line in job.stderr.splitlines() if "Error" in line]
             return f"FAILED: {lines[-1][:200] if lines else job.stderr[-200:]}"
-        found = json.loads((Path(folder) / "found.json").read_text("utf-8"))
-    if found["rows"] != ROWS:
+        outcome = json.loads((Path(folder) / "found.json").read_text("utf-8"))
+    if outcome["rows"] != ROWS:
         return "FAILED: other rows"
-    if "status" in found:
-        if "this jar was built for" in found["status"]:
+    if "status" in outcome:
+        if "this jar was built for" in outcome["status"]:
             return WRONG
-        return NOT_LOADED if "resolve" in found["status"] else f"FAILED: {found['status']}"
-    if others := [name for name in found["problems"] if name != "POINT_OFF"]:
+        return NOT_LOADED if "resolve" in outcome["status"] else f"FAILED: {outcome['status']}"
+    if others := [name for name in outcome["problems"] if name != "POINT_OFF"]:
         return ", ".join(others)
-    if found["off"] != found["lacks"]:
-        return f"FAILED: {found['off']} are off, {found['lacks']} with a reason"
-    return _fits(found["off"])
+    if outcome["off"] != outcome["lacks"]:
+        return f"FAILED: {outcome['off']} are off, {outcome['lacks']} with a reason"
+    return _fits(outcome["off"])
 
 
 def _fits(off: Sequence[str]) -> str:
@@ -130,7 +130,7 @@ def main(envs: Path, jars: Path, only: Sequence[str]) -> int:
     """Keeps and prints what was found, and returns 1 if a cell is not as it has to be."""
     sparks = sorted(envs.glob("spark-*"), key=lambda p: [int(n) for n in p.name[6:].split(".")])
     names = {jar.name.split("-")[2]: jar.absolute() for jar in sorted(jars.glob("*.jar"))}
-    found: dict[str, dict[str, str]] = json.loads(FOUND.read_text("utf-8")) if only else {}
+    outcomes: dict[str, dict[str, str]] = json.loads(OUTCOMES.read_text("utf-8")) if only else {}
     print("| Spark |", " | ".join(names), "|")
     print("| --- |", " | ".join("---" for _ in names), "|")
     wrong = []
@@ -145,8 +145,8 @@ def main(envs: Path, jars: Path, only: Sequence[str]) -> int:
             must = expected(version, scala, name)
             if cell not in must:
                 wrong.append(f"{name} on {version}: {cell}, and it has to be {' or '.join(must)}")
-        found[version] = cells
-        FOUND.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        outcomes[version] = cells
+        OUTCOMES.write_text(json.dumps(outcomes, indent=2) + "\n", encoding="utf-8")
         print(f"| {version} |", " | ".join(cells.values()), "|", flush=True)
     print("\n".join(wrong), file=sys.stderr)
     return int(bool(wrong))

@@ -177,9 +177,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
 
 @pytest.mark.timeout(2000)
 def test_a_relation_used_twice_gives_its_rows_at_every_order(runs: tuple[dict, dict]) -> None:
-    found = runs[1]["relations"]
-    assert found["wrong"] == []
-    assert "APPLIED" in found["reasons"]
+    relations = runs[1]["relations"]
+    assert relations["wrong"] == []
+    assert "APPLIED" in relations["reasons"]
 
 
 def _off(version: str) -> set[str]:

@@ -105,9 +105,9 @@ def held(pid: int, queries: int) -> Held:
     jmap = Path(os.environ.get("JAVA_HOME", ""), "bin", "jmap")
     words = [str(jmap) if jmap.is_file() else "jmap", "-histo:live", str(pid)]
     for _ in range(2):  # what was collected may have held more by its finalizers
-        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    rows = re.findall(r"^ *\d+: +\d+ +(\d+)  (\S+)", told, re.M)
-    assert rows, told[-500:]
+        printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    rows = re.findall(r"^ *\d+: +\d+ +(\d+)  (\S+)", printed, re.M)
+    assert rows, printed[-500:]
     bytes_of = Counter[str]()
     for size, name in rows:  # two loaders may have a class of one name
         bytes_of[name] += int(size)
@@ -224,22 +224,22 @@ def main() -> int:
         "--by", choices=["thrift", "connect", "driver", "drivers"], default="connect"
     )
     drivers.add_options(parser)
-    given = parser.parse_args()
+    options = parser.parse_args()
     console = Console()
-    if given.by == "drivers":
-        return drivers.main(console, given.drivers, given.seconds, given.planted)
-    sessions = given.sessions or (given.queries if given.by == "driver" else 500)
-    each = max(1, given.queries // sessions)
+    if options.by == "drivers":
+        return drivers.main(console, options.drivers, options.seconds, options.planted)
+    sessions = options.sessions or (options.queries if options.by == "driver" else 500)
+    each = max(1, options.queries // sessions)
     looks = {sessions * tenth // 10 for tenth in range(1, 11)}
-    found: list[Held] = []
+    snapshots: list[Held] = []
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, Progress(console=console) as progress:
-        task = progress.add_task(f"Spark {pyspark.__version__}, {given.by}", total=sessions)
+        task = progress.add_task(f"Spark {pyspark.__version__}, {options.by}", total=sessions)
         modules = Path(folder, "modules")
         modules.mkdir()
         (modules / "soak_policy.py").write_text(MODULE, "utf-8")
         os.environ["PYTHONPATH"] = os.pathsep.join([str(modules), os.environ.get("PYTHONPATH", "")])
-        with serving(given.by, Path(folder, "server"), given.plain) as (pid, session, again):
+        with serving(options.by, Path(folder, "server"), options.plain) as (pid, session, again):
             numbers = itertools.count()
             for n in range(1, sessions + 1):
                 with session() as run:
@@ -247,7 +247,7 @@ def main() -> int:
                     run(f"SET spark.aqepilot.policy.{name}.{point}={text.format(n=n)}")
                     for _ in range(each):
                         run(QUERY.format(n=next(numbers)))
-                    run(DECIDED if n == 1 and not given.plain else "SELECT 1")
+                    run(DECIDED if n == 1 and not options.plain else "SELECT 1")
                 progress.advance(task)
                 if n in looks:
                     again()
@@ -256,11 +256,11 @@ def main() -> int:
                         # these end idle threads after a minute.
                         held(pid, n * each)
                         time.sleep(70)
-                    found.append(held(pid, n * each))
+                    snapshots.append(held(pid, n * each))
                     if not console.is_terminal:
-                        figures = zip(HEADS, found[-1].words(), strict=True)
+                        figures = zip(HEADS, snapshots[-1].words(), strict=True)
                         console.print(", ".join(f"{head} {value}" for head, value in figures))
-    return told(console, given.by, found, time.monotonic() - began)
+    return printed(console, options.by, snapshots, time.monotonic() - began)
 
 
 @contextmanager
@@ -278,14 +278,14 @@ def serving(
         yield server.pid, lambda: opened(server), lambda: None
 
 
-def told(console: Console, by: str, found: list[Held], seconds: float) -> int:
+def printed(console: Console, by: str, snapshots: list[Held], seconds: float) -> int:
     table = Table(title=f"{by}, Spark {pyspark.__version__}, {seconds:.0f} s", title_justify="left")
     for head in HEADS:
         table.add_column(head, justify="right")
-    for h in found:
+    for h in snapshots:
         table.add_row(*h.words())
     console.print(table)
-    middle, last = found[len(found) // 2 - 1], found[-1]
+    middle, last = snapshots[len(snapshots) // 2 - 1], snapshots[-1]
     grew = []
     if last.heap_bytes > middle.heap_bytes * MOST_GROWTH:
         grew.append(f"live heap {last.heap_bytes / middle.heap_bytes:.3f} times that of the middle")

@@ -53,17 +53,17 @@ def versions(
     """Returns the file's versions by its log, with the times by the writers' own clocks."""
     times = {w["reason"]: (w["began"], w["ended"]) for w in writes}
     rules: dict[tuple[tuple[str, str], ...], str] = {}
-    found: list[Version] = []
+    collected: list[Version] = []
     for write in log:
         own = tuple(sorted(write["selectors"].items()))
         rules.pop(own, None)
         if write["action"] != "on":
             rules[own] = write["action"]
         began, ended = times[write["reason"]]
-        if found:
-            found[-1] = found[-1]._replace(last=ended)
-        found.append(Version(tuple(rules.items()), began, float("inf")))
-    return found
+        if collected:
+            collected[-1] = collected[-1]._replace(last=ended)
+        collected.append(Version(tuple(rules.items()), began, float("inf")))
+    return collected
 
 
 def mode(rules: Rules, about: Mapping[str, str]) -> str:
@@ -131,15 +131,17 @@ def judged(
     counts: Counter[tuple[str, bool]] = Counter()
     oldest: list[float] = []
     wrong: list[str] = []
-    said: dict[tuple[int, str], list[str]] = {}
+    messages: dict[tuple[int, str], list[str]] = {}
     for one in asked:
         place = (one.driver, one.point)
-        if place not in said:
+        if place not in messages:
             own = {**about[one.driver], "point": one.point}
-            said[place] = [mode(v.rules, own) for v in versions]
+            messages[place] = [mode(v.rules, own) for v in versions]
         since = known_since(one.began, within_s, outages)
         until = [
-            (m, v.last) for m, v in zip(said[place], versions, strict=True) if v.first <= one.ended
+            (m, v.last)
+            for m, v in zip(messages[place], versions, strict=True)
+            if v.first <= one.ended
         ]
         allowed = {m for m, last in until if last >= since}
         counts[one.mode, len(allowed) > 1] += 1
@@ -166,16 +168,18 @@ def of_driver(
             queries[line["query"]] = line
         decisions += line.get("decisions", ())
     named = {d["execution_id"]: d["query"] for d in decisions if d["query"] is not None}
-    of: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
+    events_by_driver: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
     for d in decisions:
-        of.setdefault((int(named.get(d["execution_id"], -1)), d["point"]), []).append(d)
+        events_by_driver.setdefault((int(named.get(d["execution_id"], -1)), d["point"]), []).append(
+            d
+        )
     asked, wrong = [], []
     for number, query in queries.items():
         if query["error"]:
             wrong.append(f"driver {driver}, query {number} failed: {query['error']}")
             continue
         for point in points:
-            made = of.get((number, point), [])
+            made = events_by_driver.get((number, point), [])
             is_applied = any(d["applied"] for d in made)
             modes = {d["mode"] for d in made} or {"off"}
             if "enforce" in modes and not is_applied:

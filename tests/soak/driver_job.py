@@ -72,12 +72,12 @@ def main(common: Path, written: Path, every_s: float) -> None:
         last = look()
         time.sleep(time.time() * 7919 % every_s)  # not all at once
         while not (common / "stop").exists():
-            found = ran(spark, number)
-            out.write(json.dumps(found) + "\n")
+            result = ran(spark, number)
+            out.write(json.dumps(result) + "\n")
             number += 1
             if number % BETWEEN_LOOKS == 0:
                 last = look()
-            time.sleep(max(0.05, found["began"] + every_s - time.time()))
+            time.sleep(max(0.05, result["began"] + every_s - time.time()))
         look()
         out.write(json.dumps({"status": rows(STATUS)}) + "\n")
 

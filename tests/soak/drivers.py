@@ -157,21 +157,21 @@ class Fleet:
 
     def writers(self, kinds: Sequence[str]) -> list[subprocess.Popen[bytes]]:
         """Starts the processes that write the file."""
-        found = []
+        starts = []
         for kind in kinds:
             more = REFRESH_S if kind == "vandal" else self.drivers
             path, out = self.folder / "control.json", self.folder / f"{kind}.jsonl"
             words = [sys.executable, "-m", "soak.writers", kind, str(path), str(out), str(more)]
-            found.append(subprocess.Popen(words))
-            self._started.callback(found[-1].wait)
-            self._started.callback(found[-1].kill)
-        return found
+            starts.append(subprocess.Popen(words))
+            self._started.callback(starts[-1].wait)
+            self._started.callback(starts[-1].kill)
+        return starts
 
 
 def _free_mb() -> int:
     """Returns what is free, swap space too: drivers touch a part of their memory once a second."""
-    found = re.findall(r"(?:MemAvailable|SwapFree):\s+(\d+)", Path("/proc/meminfo").read_text())
-    return sum(map(int, found)) // 1024
+    sizes = re.findall(r"(?:MemAvailable|SwapFree):\s+(\d+)", Path("/proc/meminfo").read_text())
+    return sum(map(int, sizes)) // 1024
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -210,10 +210,10 @@ def main(console: Console, drivers: int, seconds: int, planted: str | None) -> i
         codes = fleet.ended()
     wrong += [f"driver {d} ended with {code}" for d, code in enumerate(codes) if code]
     console.print(f"Memory that was left: {least_mb} MB")
-    return told(console, fleet, made, wrong)
+    return printed(console, fleet, made, wrong)
 
 
-def told(console: Console, fleet: Fleet, made: Mapping[str, Any], wrong: list[str]) -> int:
+def printed(console: Console, fleet: Fleet, made: Mapping[str, Any], wrong: list[str]) -> int:
     """Prints what the records say, and what is wrong."""
     writes = [made, *(w for who in WRITERS for w in _lines(fleet.folder / f"{who}.jsonl"))]
     outages = _outages(_lines(fleet.folder / "vandal.jsonl"))
@@ -264,8 +264,8 @@ def _outages(lines: Sequence[Mapping[str, Any]]) -> list[checks.Outage]:
 def _log(path: Path) -> list[dict[str, Any]]:
     words = ["-m", "aqepilot", "control", "log", "--file", str(path), "--json"]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    lines: list[dict[str, Any]] = json.loads(done.stdout)
+    return lines
 
 
 def _last_state(
@@ -276,28 +276,28 @@ def _last_state(
     number: int,
 ) -> list[str]:
     """Says where a driver's status is not the file's last version."""
-    found = {row["name"]: row["value"] for row in status}
+    states = {row["name"]: row["value"] for row in status}
     own = fleet.about(driver)
     expected = {"version": str(number)} | {
         f"{own['policy']}.{point}": checks.mode(last.rules, {**own, "point": point})
         for point in writers.POINTS
     }
     return [
-        f"driver {driver} has {found.get(name)} as {name} at the end, and the file {value}"
+        f"driver {driver} has {states.get(name)} as {name} at the end, and the file {value}"
         for name, value in expected.items()
-        if found.get(name) != value
+        if states.get(name) != value
     ]
 
 
 def _waited(seconds: Mapping[str, Sequence[float]]) -> list[str]:
     """Says when queries took longer than those of drivers without a file."""
     wrong = []
-    for during, found in seconds.items():
+    for during, took in seconds.items():
         for share, (times, more_s) in MOST_SLOWER.items():
             most = _quantile(seconds["no file"], share) * times + more_s
-            if _quantile(found, share) > most:
+            if _quantile(took, share) > most:
                 wrong.append(
-                    f"{during}: {100 * share:.0f} in 100 queries took {_quantile(found, share):.2f}"
+                    f"{during}: {100 * share:.0f} in 100 queries took {_quantile(took, share):.2f}"
                     f" s, and {most:.2f} s is the most by those of drivers without a file"
                 )
     return wrong
@@ -311,9 +311,9 @@ def _times(seconds: Mapping[str, Sequence[float]]) -> Table:
     table = Table(title="How long queries took, ms", title_justify="left")
     for head in ("The file", "Queries", "Median", "95 in 100", "Most"):
         table.add_column(head, justify="left" if head == "The file" else "right")
-    for during, found in sorted(seconds.items(), key=lambda pair: -len(pair[1])):
-        times = (_quantile(found, share) for share in (0.5, 0.95, 1))
-        table.add_row(during, str(len(found)), *(f"{1000 * t:.0f}" for t in times))
+    for during, took in sorted(seconds.items(), key=lambda pair: -len(pair[1])):
+        times = (_quantile(took, share) for share in (0.5, 0.95, 1))
+        table.add_row(during, str(len(took)), *(f"{1000 * t:.0f}" for t in times))
     return table
 
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from aqepilot import catalog
 from aqepilot.submit import jars
 from spark_suites import jvm, ledger, outcomes, selection
-from spark_suites.ledger import Entry, Found
+from spark_suites.ledger import Difference, Entry
 from spark_suites.outcomes import Case, Outcome
 from spark_suites.ways import PLAIN, WAYS
 
@@ -85,9 +85,11 @@ def _run(own: jvm.Suites, group: selection.Group, way: str, out: Path, timeout_s
     settings = WAYS[way](own.minor)
     jvm.run(own, group.suites, group.only, settings, jar, folder, timeout_s)
     counts = Counter(outcome.kind for outcome in outcomes.read(folder).values())
-    said = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+    counted = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     seconds = time.monotonic() - started
-    console.print(f"{way}: {group.name}: {said or 'no test ran'}; {seconds:.0f} s", highlight=False)
+    console.print(
+        f"{way}: {group.name}: {counted or 'no test ran'}; {seconds:.0f} s", highlight=False
+    )
 
 
 def _folder(root: Path, way: str, group: selection.Group) -> Path:
@@ -115,14 +117,14 @@ def _judge(
     table = Table("way", "tests", "passed", "failed", "skipped", "differ", "not in the ledger")
     problems: list[str] = []
     for run in runs:
-        found = ledger.differences(run.way, plain.tests, run.tests, entries, own.minor)
-        new = [difference for difference in found if difference.entry is None]
+        differences = ledger.differences(run.way, plain.tests, run.tests, entries, own.minor)
+        new = [difference for difference in differences if difference.entry is None]
         counts = Counter(outcome.kind for outcome in run.tests.values())
-        differ = 0 if run.way == PLAIN else len(found)
+        differ = 0 if run.way == PLAIN else len(differences)
         kinds = [counts[kind] for kind in (outcomes.PASSED, outcomes.FAILED, outcomes.SKIPPED)]
         table.add_row(run.way, *map(str, [len(run.tests), *kinds, differ, len(new)]))
-        problems += map(_said, new)
-        for entry in ledger.stale(run.way, found, run.tests, entries, own.minor):
+        problems += map(_sentence, new)
+        for entry in ledger.stale(run.way, differences, run.tests, entries, own.minor):
             problems.append(f"{run.way}: {entry.test.suite}: {entry.test.name}\n  differs no more")
         problems += _idle(run)
     whole = {suite for group in chosen if not group.only for suite in group.suites}
@@ -138,12 +140,12 @@ def _judge(
     return 1 if problems else 0
 
 
-def _said(found: Found) -> str:
-    before = f" (in plain Spark {found.plain.kind})" if found.way != PLAIN else ""
-    message = outcomes.plainly(found.outcome.message).strip()[:600]
+def _sentence(difference: Difference) -> str:
+    before = f" (in plain Spark {difference.plain.kind})" if difference.way != PLAIN else ""
+    message = outcomes.plainly(difference.outcome.message).strip()[:600]
     return (
-        f"{found.way}: {found.test.suite}: {found.test.name}\n"
-        f"  {found.outcome.kind}{before}: {message}"
+        f"{difference.way}: {difference.test.suite}: {difference.test.name}\n"
+        f"  {difference.outcome.kind}{before}: {message}"
     )
 
 

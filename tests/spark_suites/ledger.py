@@ -69,7 +69,7 @@ class Entry(NamedTuple):
         return way in self.ways and (not self.sparks or minor in self.sparks)
 
 
-class Found(NamedTuple):
+class Difference(NamedTuple):
     """One test that does not do in a way what it does in plain Spark."""
 
     way: str
@@ -129,31 +129,31 @@ def differences(
     other: Mapping[Case, Outcome],
     entries: Collection[Entry],
     minor: str,
-) -> list[Found]:
+) -> list[Difference]:
     """Returns the tests whose outcome is not plain Spark's, each with its entry if it has one.
 
     Of the way ``plain`` these are the tests that fail, as they show nothing in any other way.
     """
     by_test = {entry.test: entry for entry in entries if entry.concerns(way, minor)}
-    found = []
+    differing = []
     for test in sorted({*plain, *other}):
         before, after = plain.get(test, NONE), other.get(test, NONE)
         if (after.kind == FAILED) if way == PLAIN else (before.kind != after.kind):
             entry = by_test.get(test)
             fits = entry is not None and entry.explains(after)
-            found.append(Found(way, test, before, after, entry if fits else None))
-    return found
+            differing.append(Difference(way, test, before, after, entry if fits else None))
+    return differing
 
 
 def stale(
     way: str,
-    found: Collection[Found],
+    differing: Collection[Difference],
     ran: Collection[Case],
     entries: Collection[Entry],
     minor: str,
 ) -> list[Entry]:
     """Returns the entries for a way whose tests ran and do not differ any more."""
-    differ = {difference.test for difference in found}
+    differ = {difference.test for difference in differing}
     return [
         entry
         for entry in entries

@@ -43,12 +43,12 @@ NONE = Outcome(ABSENT, "the suite did not come to an end, or has no such test")
 
 def read(folder: Path) -> dict[Case, Outcome]:
     """Returns the outcomes of a run, from its JUnit files."""
-    found = {}
+    outcomes = {}
     for file in sorted((folder / "xml").glob("TEST-*.xml")):
         for case in ElementTree.parse(file).iter("testcase"):
             test = Case(case.get("classname", "").removeprefix(PACKAGE), case.get("name", ""))
-            found[test] = _outcome(case)
-    return found
+            outcomes[test] = _outcome(case)
+    return outcomes
 
 
 def _outcome(case: ElementTree.Element) -> Outcome:
@@ -74,20 +74,20 @@ def has_same_rows(message: str) -> bool:
     """
     texts = re.search(r'Expected "(.*)", but got "(.*)" Result did not match', message, re.DOTALL)
     if texts:
-        golden, found = (sorted(re.sub(r"[\[\]]", "", text).split()) for text in texts.groups())
-        return golden == found
+        golden, actual = (sorted(re.sub(r"[\[\]]", "", text).split()) for text in texts.groups())
+        return golden == actual
     rows = re.findall(r"\[[^\[\]]*\]", message.rpartition("== Results ==")[2])
     return bool(rows) and sorted(rows[::2]) == sorted(rows[1::2])
 
 
 def counters(folder: Path) -> Counter[str]:
     """Returns aqepilot's counters, summed over the run's SparkContexts; `contexts` counts these."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for file in (folder / "counters").glob("*.aqepilot.*.csv"):
         name = file.name.partition(".aqepilot.")[2].removesuffix(".csv")
         with file.open(encoding="utf-8", newline="") as lines:
             rows = list(csv.DictReader(lines))
         value = rows[-1].get("count") or rows[-1].get("value") if rows else None
-        found[name] += int(float(value or 0))
-        found["contexts"] += name == "errors"
-    return found
+        counts[name] += int(float(value or 0))
+        counts["contexts"] += name == "errors"
+    return counts

@@ -123,14 +123,14 @@ def main(
     out: Path,
 ) -> None:
     pairs = [word.split("=", 1) for word in jars.split()]
-    of = tuple(dict.fromkeys(name for name, _ in pairs))
-    wanted = [s for name in of for s in SHAPES[name] if not shapes or s in shapes]
+    kinds = tuple(dict.fromkeys(name for name, _ in pairs))
+    wanted = [s for name in kinds for s in SHAPES[name] if not shapes or s in shapes]
     paths = tuple(path for _, path in pairs)
     failures = 0
     if not shapes or COLLECTED in shapes:
         folder = out.absolute() / pyspark.__version__ / COLLECTED
-        settings = Formats(of, paths, "last", folder).settings()
-        failures += collected.failures(of, settings, folder)
+        settings = Formats(kinds, paths, "last", folder).settings()
+        failures += collected.failures(kinds, settings, folder)
     for turn, ours in enumerate(("first", "last")):
         own = [name for n, name in enumerate(SETS) if order != "by turns" or n % 2 == turn]
         sets = {name: SETS[name] for name in own if name in (names or SETS)}
@@ -138,28 +138,28 @@ def main(
             continue
         folder = out.absolute() / pyspark.__version__ / ours
         shutil.rmtree(folder, ignore_errors=True)
-        formats = Formats(of, paths, ours, folder)
+        formats = Formats(kinds, paths, ours, folder)
         failures += run(formats, {"shapes": wanted, "sets": {PLAIN: {}, **sets}})
     sys.exit(1 if failures else 0)
 
 
 def run(formats: Formats, asked: dict[str, Any]) -> int:
     """Runs the commands, keeps what came of each, and returns how many differ."""
-    found = []
+    outcomes = []
     for one in formats.submit(asked):
-        found.append(one)
+        outcomes.append(one)
         with (formats.folder / "found.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(one) + "\n")
-    return told(found, formats.ours)
+    return printed(outcomes, formats.ours)
 
 
-def told(found: list[dict[str, Any]], ours: str) -> int:
+def printed(outcomes: list[dict[str, Any]], ours: str) -> int:
     """Prints what came of it; returns how many commands differ from plain Spark's."""
-    plain = {(f["shape"], f["command"]): f for f in found if f["set"] == PLAIN}
+    plain = {(f["shape"], f["command"]): f for f in outcomes if f["set"] == PLAIN}
     table = Table("Table", "Policies", "Commands", "Decisions", "Applied", "Adopted", "Differ")
     failures = 0
-    for shape, name in dict.fromkeys((f["shape"], f["set"]) for f in found if f["set"] != PLAIN):
-        own = [f for f in found if (f["shape"], f["set"]) == (shape, name)]
+    for shape, name in dict.fromkeys((f["shape"], f["set"]) for f in outcomes if f["set"] != PLAIN):
+        own = [f for f in outcomes if (f["shape"], f["set"]) == (shape, name)]
         differ = [
             (f["command"], key, f.get(key), plain[shape, f["command"]].get(key))
             for f in own

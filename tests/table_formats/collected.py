@@ -45,11 +45,11 @@ def failures(names: Sequence[str], formats: Mapping[str, str], folder: Path) -> 
     count = 0
     for name in (*names, "parquet"):
         for step in (one_after_another, two_at_once):
-            found = list(step(spark, name, folder / name / step.__name__))
-            count += len(found)
+            failed = list(step(spark, name, folder / name / step.__name__))
+            count += len(failed)
             words = step.__name__.replace("_", " ")
-            print(f"collected, {name}, {words}, Spark {spark.version}: {len(found)} failures")
-            print(*found, sep="\n", end="\n" * bool(found), flush=True)
+            print(f"collected, {name}, {words}, Spark {spark.version}: {len(failed)} failures")
+            print(*failed, sep="\n", end="\n" * bool(failed), flush=True)
     spark.stop()
     return count
 
@@ -102,10 +102,10 @@ def written(logs: Path, app: str, queries: int = 2) -> Path:
     return logs / app
 
 
-def unlike(found: Collected, logs: int, known: int) -> Iterator[str]:
+def unlike(tables: Collected, logs: int, known: int) -> Iterator[str]:
     """Says what a run did that it should not have."""
-    if found != Collected(logs, known, 0, 0, 0):
-        yield f"{found} instead of {logs} logs, {known} known"
+    if tables != Collected(logs, known, 0, 0, 0):
+        yield f"{tables} instead of {logs} logs, {known} known"
 
 
 def not_null(spark: SparkSession, to: str) -> Iterator[str]:
@@ -120,15 +120,15 @@ def not_null(spark: SparkSession, to: str) -> Iterator[str]:
 @contextmanager
 def older(*names: str) -> Iterator[None]:
     """Tables are made, and rows written, without what is in OLDER."""
-    found = {}
+    tables = {}
     for name in names:
         lacking, field = OLDER[name]
-        found[name] = tuple(
+        tables[name] = tuple(
             column._replace(type=column.type.replace(field or "", ""))
             for column in columns.FRAMES[name]
             if field or column.name != lacking
         )
-    with mock.patch.dict(columns.FRAMES, found):
+    with mock.patch.dict(columns.FRAMES, tables):
         yield
 
 

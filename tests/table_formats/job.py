@@ -152,8 +152,8 @@ class Tables:
         """Returns what the table says of its last change, as far as it is about rows."""
         if self.is_delta:
             last = spark.sql(f"DESCRIBE HISTORY {self.names['t']} LIMIT 1").first()
-            found = {k: v for k, v in last.operationMetrics.items() if k in COUNTS}
-            return {"operation": last.operation, **found}
+            metrics = {k: v for k, v in last.operationMetrics.items() if k in COUNTS}
+            return {"operation": last.operation, **metrics}
         last = self._snapshots(spark)[-1]
         if "merge-on-read" not in self.name:
             return {"operation": last.operation}
@@ -205,11 +205,11 @@ def commands(plain, session, name):
             yield command, lambda text=text: session.sql(tables.text(text)).collect(), left
 
 
-def run(spark, found, policies):
+def run(spark, results, policies):
     """Runs all commands on new tables; returns what came of each."""
     plain = spark.newSession()
     session = spark.newSession()
-    is_partly = found["shape"] == partly.NAME
+    is_partly = results["shape"] == partly.NAME
     for key, value in (partly.SETTINGS if is_partly else SETTINGS).items():
         plain.conf.set(key, value)
         session.conf.set(key, value)
@@ -220,11 +220,11 @@ def run(spark, found, policies):
     if not policies:
         session.conf.set("spark.aqepilot.mode", "off")
     seen = 0
-    steps = writings if found["shape"].endswith("writes") else commands
+    steps = writings if results["shape"].endswith("writes") else commands
     if is_partly:
         steps = partly.queries
-    for name, act, left in steps(plain, session, found["shape"]):
-        one = {**found, "command": name}
+    for name, act, left in steps(plain, session, results["shape"]):
+        one = {**results, "command": name}
         try:
             one["answer"] = sorted(map(str, act() or ()))
         except Exception as error:
@@ -245,7 +245,7 @@ def run(spark, found, policies):
         for row in status
         if row.kind == "problem" or (row.kind == "counter" and row.name.startswith("errors."))
     ]
-    print("FOUND " + json.dumps({**found, "command": "status", "faults": faults}), flush=True)
+    print("FOUND " + json.dumps({**results, "command": "status", "faults": faults}), flush=True)
 
 
 def main():

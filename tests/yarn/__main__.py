@@ -34,8 +34,8 @@ def main(jars: str, wrong_jar: Path, only: tuple[str, ...], out: Path) -> None:
             except Exception:
                 failed.append(name)
                 traceback.print_exc()
-            said = "FAILED" if name in failed else "passed"
-            print(f"{name}: {said}, {time.monotonic() - began:.0f} s", flush=True)
+            outcome = "FAILED" if name in failed else "passed"
+            print(f"{name}: {outcome}, {time.monotonic() - began:.0f} s", flush=True)
     print(f"{len(only or CHECKS) - len(failed)} passed, {len(failed)} failed")
     sys.exit(1 if failed else 0)
 

@@ -62,34 +62,34 @@ def shared(cluster: Cluster, jar: Path) -> str:
 @cache
 def plain(cluster: Cluster) -> list[int]:
     """Returns the rows of the job on the same YARN without us."""
-    found = cluster.submit("plain").the()
-    assert found["join"] == SORTED
-    assert NOT_THERE in found["status"], found["status"]
-    return list(found["rows"])
+    answer = cluster.submit("plain").the()
+    assert answer["join"] == SORTED
+    assert NOT_THERE in answer["status"], answer["status"]
+    return list(answer["rows"])
 
 
-def is_plain(cluster: Cluster, found: dict[str, Any]) -> None:
-    assert (found["rows"], found["join"]) == (plain(cluster), SORTED), found
+def is_plain(cluster: Cluster, answer: dict[str, Any]) -> None:
+    assert (answer["rows"], answer["join"]) == (plain(cluster), SORTED), answer
 
 
-def is_decided(cluster: Cluster, ran: Ran, found: dict[str, Any], attempt: int = 1) -> None:
+def is_decided(cluster: Cluster, ran: Ran, answer: dict[str, Any], attempt: int = 1) -> None:
     """The policy decided, as the session, the plan and the event log say; the rows are the same.
 
     It is asked again where the other side finishes later, as its facts are others then.
     """
-    assert (found["rows"], found["join"]) == (plain(cluster), HASHED), found
-    applied = [d for d in found["decisions"] if d["applied"]]
+    assert (answer["rows"], answer["join"]) == (plain(cluster), HASHED), answer
+    applied = [d for d in answer["decisions"] if d["applied"]]
     assert {(d["policy"], d["answer"], d["fate"]) for d in applied} == {
         ("sales", "SHUFFLE_HASH", "adopted")
-    }, found["decisions"]
-    assert [row for row in found["status"] if row["kind"] == "problem"] == []
-    assert found["application"] == ran.application
+    }, answer["decisions"]
+    assert [row for row in answer["status"] if row["kind"] == "problem"] == []
+    assert answer["application"] == ran.application
     logged = [e for e in ran.events[attempt - 1] if e["Event"].endswith("AqePilotDecision")]
     assert {e["answer"] for e in logged if e["applied"]} == {"SHUFFLE_HASH"}
     added = [e for e in ran.events[attempt - 1] if e["Event"] == "SparkListenerExecutorAdded"]
     hosts = {e["Executor Info"]["Attributes"]["CONTAINER_ID"] for e in added}
     assert hosts
-    assert found["container"] not in hosts
+    assert answer["container"] not in hosts
 
 
 def client_mode(cluster: Cluster) -> None:
@@ -143,18 +143,18 @@ def doctor_script(cluster: Cluster) -> None:
     assert cluster.aqepilot("doctor", "--script", str(script)).returncode == 0
     answer = cluster.folder / "doctor.json"
     ran = cluster.submit("script", switched_on(cluster), job=script, words_of_job=[answer.as_uri()])
-    assert ran.code == 0, ran.said[-3000:] + ran.containers[-3000:]
-    told = json.loads(answer.read_text("utf-8"))
-    assert told["is_well"], told
-    assert told["findings"]
-    assert told["facts"]["status"]
+    assert ran.code == 0, ran.output[-3000:] + ran.containers[-3000:]
+    report = json.loads(answer.read_text("utf-8"))
+    assert report["is_well"], report
+    assert report["findings"]
+    assert report["facts"]["status"]
 
 
 def is_well(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
-    told = json.loads(done.stdout)
-    assert told["is_well"]
-    assert "error" not in {f["level"] for f in told["findings"]}, told
+    answer = json.loads(done.stdout)
+    assert answer["is_well"]
+    assert "error" not in {f["level"] for f in answer["findings"]}, answer
 
 
 def control(cluster: Cluster) -> None:
@@ -215,10 +215,10 @@ def died(cluster: Cluster, name: str, **more: str) -> Ran:
     """Submits a job whose driver dies at its first attempt, after it has decided."""
     words = switched_on(cluster, **{"spark.yarn.maxAppAttempts": "2"}, **more)
     ran = cluster.submit(name, words, asked={"dies": True})
-    assert ran.code == 0, ran.said[-3000:]
-    assert list(ran.found) == [1, 2]
-    is_decided(cluster, ran, ran.found[1])
-    (row,) = [r for r in ran.found[2]["status"] if r["kind"] == "run" and r["name"] == "attempt"]
+    assert ran.code == 0, ran.output[-3000:]
+    assert list(ran.answers) == [1, 2]
+    is_decided(cluster, ran, ran.answers[1])
+    (row,) = [r for r in ran.answers[2]["status"] if r["kind"] == "run" and r["name"] == "attempt"]
     assert row["value"] == "2"
     return ran
 
@@ -226,15 +226,15 @@ def died(cluster: Cluster, name: str, **more: str) -> Ran:
 def second_attempt(cluster: Cluster) -> None:
     """A driver that YARN starts again is plain Spark, and its log says so."""
     ran = died(cluster, "again")
-    is_plain(cluster, ran.found[2])
-    assert ran.found[2]["decisions"] == []
+    is_plain(cluster, ran.answers[2])
+    assert ran.answers[2]["decisions"] == []
     assert "RETRIED_RUN: attempt 2 (spark.app.attempt.id)" in ran.containers
 
 
 def second_attempt_enforced(cluster: Cluster) -> None:
     """Submitted with on_retry=enforce, its policies decide."""
     ran = died(cluster, "enforced", **{"spark.aqepilot.on_retry": "enforce"})
-    is_decided(cluster, ran, ran.found[2], attempt=2)
+    is_decided(cluster, ran, ran.answers[2], attempt=2)
 
 
 def missing_jar_refused(cluster: Cluster) -> None:
@@ -242,19 +242,21 @@ def missing_jar_refused(cluster: Cluster) -> None:
     missing = (cluster.folder / "shared" / "missing.jar").as_uri()
     for mode in ("cluster", "client"):
         ran = cluster.submit(f"missing_{mode}", switched_on(cluster, missing), mode=mode)
-        refused(ran.said, ran.code, missing)
-        assert (ran.found, ran.containers) == ({}, "")
+        refused(ran.output, ran.code, missing)
+        assert (ran.answers, ran.containers) == ({}, "")
     own = [*processes.words({"spark.jars": missing})]
     ran = cluster.submit("missing_setting", own)
-    refused(ran.said, ran.code, missing)
+    refused(ran.output, ran.code, missing)
     words = ["--master", "yarn", *switched_on(cluster, missing)]
     done = cluster.aqepilot("doctor", "--json", "--", *words)
     refused(done.stdout, done.returncode, missing)
 
 
-def refused(said: str, code: int, missing: str) -> None:
+def refused(message: str, code: int, missing: str) -> None:
     assert code != 0
-    assert re.search("FileNotFoundException: .*missing.jar does not exist", said), said[-3000:]
+    assert re.search("FileNotFoundException: .*missing.jar does not exist", message), message[
+        -3000:
+    ]
 
 
 def missing_jar_on_node(cluster: Cluster) -> None:
@@ -277,13 +279,13 @@ def missing_jar_on_node(cluster: Cluster) -> None:
 def wrong_jar(cluster: Cluster) -> None:
     """A jar of another Spark leaves plain Spark."""
     ran = cluster.submit("wrong_jar", switched_on(cluster, shared(cluster, cluster.wrong_jar)))
-    found = ran.the()
-    is_plain(cluster, found)
+    answer = ran.the()
+    is_plain(cluster, answer)
     assert (
-        found["decisions"] == []
-        or NOT_THERE in found["decisions"]
-        or ("this jar was built for" in found["decisions"])
-    ), found["decisions"]
+        answer["decisions"] == []
+        or NOT_THERE in answer["decisions"]
+        or ("this jar was built for" in answer["decisions"])
+    ), answer["decisions"]
 
 
 CHECKS: dict[str, Callable[[Cluster], None]] = {

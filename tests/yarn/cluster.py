@@ -45,24 +45,24 @@ class Ran(NamedTuple):
 
     Attributes:
         code: Of spark-submit.
-        said: What spark-submit and a driver in client mode printed.
+        output: What spark-submit and a driver in client mode printed.
         application: YARN's name for it; null where YARN was not asked.
-        found: What the job wrote, by its attempt.
+        answers: What the job wrote, by its attempt.
         events: The event log of each attempt, oldest first.
         containers: What the containers printed, a driver in cluster mode among them.
     """
 
     code: int
-    said: str
+    output: str
     application: str | None
-    found: dict[int, dict[str, Any]]
+    answers: dict[int, dict[str, Any]]
     events: list[list[dict[str, Any]]]
     containers: str
 
     def the(self) -> dict[str, Any]:
         """Returns what the only attempt found."""
-        assert self.code == 0, self.said[-3000:] + self.containers[-3000:]
-        (one,) = self.found.values()
+        assert self.code == 0, self.output[-3000:] + self.containers[-3000:]
+        (one,) = self.answers.values()
         return one
 
 
@@ -135,12 +135,12 @@ class Cluster:
         command += ["--name", name, *words, str(job)]
         command += words_of_job or [str(folder), json.dumps(asked or {})]
         with (
-            (folder / "said").open("w") as said,
+            (folder / "said").open("w") as out,
             subprocess.Popen(
                 command,
                 cwd=folder,
                 env=self.environment(PYSPARK_DRIVER_PYTHON=sys.executable),
-                stdout=said,
+                stdout=out,
                 stderr=subprocess.STDOUT,
             ) as running,
         ):

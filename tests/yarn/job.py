@@ -36,7 +36,7 @@ def asked_of(text):
         return str(error).splitlines()[0]
 
 
-found = {
+answer = {
     **run(),
     "decisions": asked_of("SELECT * FROM aqepilot_decisions()"),
     "status": asked_of("SELECT kind, name, value, detail FROM aqepilot_status()"),
@@ -47,7 +47,7 @@ found = {
 
 def write():
     partial = folder / f"{attempt}.part"
-    partial.write_text(json.dumps(found, default=str), encoding="utf-8")
+    partial.write_text(json.dumps(answer, default=str), encoding="utf-8")
     partial.rename(folder / f"{attempt}.json")
 
 
@@ -60,6 +60,6 @@ if "until" in asked:  # something that the status is to say
     while asked["until"] not in str(asked_of("SELECT * FROM aqepilot_status()")):
         assert time.monotonic() < deadline, asked
         time.sleep(1)
-    found["later"] = run()
+    answer["later"] = run()
     write()
 spark.stop()

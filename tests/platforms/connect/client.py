@@ -79,8 +79,10 @@ refused = {
     "PYTHON_NOT_ALLOWED": lambda facts: "SHUFFLE_HASH",
     "COLUMN_NOT_SQL": sf.when(sf.col("side.is_left"), "SHUFFLE_HASH"),
 }
-for code, given in refused.items():
-    error = refusal(lambda given=given: aqepilot.use(spark, dynamic_join_selection=given))
+for code, condition in refused.items():
+    error = refusal(
+        lambda condition=condition: aqepilot.use(spark, dynamic_join_selection=condition)
+    )
     assert [problem.code for problem in getattr(error, "problems", ())] == [code], error
 
 # The server's event logs, read over there.

@@ -168,7 +168,9 @@ QUERIES = _columns(
     ),
 )  # fmt: skip
 
-DECISIONS = _columns(_OF_LOG, tuple((c.name, c.type, c.meaning) for c in catalog.decision_columns()))
+DECISIONS = _columns(
+    _OF_LOG, tuple((c.name, c.type, c.meaning) for c in catalog.decision_columns())
+)
 
 POLICIES = _columns(
     _OF_LOG,

@@ -132,16 +132,16 @@ class ApplicationStateSuite extends AnyFunSuite {
 
   test("a session's policies are told once each, however many others come") {
     withSpark() { spark =>
-      val told = new ConcurrentLinkedQueue[String]
+      val reported = new ConcurrentLinkedQueue[String]
       spark.sparkContext.addSparkListener(new SparkListener {
         override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-          case loaded: AqePilotPolicyLoaded => told.add(loaded.policy)
+          case loaded: AqePilotPolicyLoaded => reported.add(loaded.policy)
           case _                            =>
         }
       })
       val own = PoliciesInForce.of(spark.sessionState.conf)
-      def tell(of: SparkSession, set: PolicySet): Unit = {
-        SparkSession.setActiveSession(of)
+      def tell(session: SparkSession, set: PolicySet): Unit = {
+        SparkSession.setActiveSession(session)
         Sessions.active.foreach(PolicyNews.tell(_, set))
         spark.sparkContext.listenerBus.waitUntilEmpty()
       }
@@ -149,8 +149,8 @@ class ApplicationStateSuite extends AnyFunSuite {
       val others = Seq.tabulate(1500)(n => own.policies.head.copy(name = s"other$n"))
       (1 to 8).foreach(_ => tell(spark.newSession(), new PolicySet(others, Nil)))
       tell(spark, own)
-      assert(told.asScala.count(_ == "daily") === own.policies.size)
-      assert(told.size === own.policies.size + 8 * others.size)
+      assert(reported.asScala.count(_ == "daily") === own.policies.size)
+      assert(reported.size === own.policies.size + 8 * others.size)
     }
   }
 

@@ -25,7 +25,7 @@ final class StaticMethods(texts: Seq[String]) {
   import StaticMethods._
 
   private val values: Map[DataType, Seq[Any]] = {
-    val given = texts.map(UTF8String.fromString)
+    val strings = texts.map(UTF8String.fromString)
     Map(
       BooleanType -> Seq(true, false),
       ByteType -> Seq(1.toByte),
@@ -34,7 +34,7 @@ final class StaticMethods(texts: Seq[String]) {
       LongType -> Seq(1L, 1L << 30),
       FloatType -> Seq(1.5f),
       DoubleType -> Seq(0.5),
-      StringType -> given
+      StringType -> strings
     )
   }
 

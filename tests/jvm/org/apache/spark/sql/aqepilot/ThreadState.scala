@@ -54,13 +54,13 @@ object ThreadState {
     )
   }
 
-  private class Same(val of: AnyRef) {
+  private class Same(val value: AnyRef) {
     override def equals(that: Any): Boolean = that match {
-      case s: Same => s.of eq of
+      case s: Same => s.value eq value
       case _       => false
     }
-    override def hashCode: Int = System.identityHashCode(of)
-    override def toString: String = String.valueOf(of)
+    override def hashCode: Int = System.identityHashCode(value)
+    override def toString: String = String.valueOf(value)
   }
 
   /** All thread locals that have a value, but those of Java and of its logging and JSON. */
@@ -86,9 +86,9 @@ object ThreadState {
   private def kind(value: AnyRef): Class[_] =
     Option(value.getClass.getComponentType).getOrElse(value.getClass)
 
-  private def read(in: Class[_], name: String, of: AnyRef): AnyRef = {
+  private def read(in: Class[_], name: String, value: AnyRef): AnyRef = {
     val field = in.getDeclaredField(name)
     field.setAccessible(true)
-    field.get(of)
+    field.get(value)
   }
 }

@@ -50,9 +50,9 @@ class ConfiguredPoliciesSuite extends AnyFunSuite {
     long.setConfString(AqePilotConf.Policies.key, names.mkString(","))
     names.foreach(n => long.setConfString(s"spark.aqepilot.policy.$n.skew_join", "x" * 1000000))
     Seq(many, long).foreach { conf =>
-      val told = configured(conf)
-      assert(told.policies.isEmpty)
-      assert(told.problems.map(_.code) === Seq("POLICY_TEXT_INVALID"))
+      val set = configured(conf)
+      assert(set.policies.isEmpty)
+      assert(set.problems.map(_.code) === Seq("POLICY_TEXT_INVALID"))
     }
   }
 

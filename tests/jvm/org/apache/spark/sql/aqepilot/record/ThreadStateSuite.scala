@@ -46,7 +46,7 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
     private def logicals(rule: Rule[LogicalPlan]): Rule[LogicalPlan] = new Rule[LogicalPlan] {
       override def apply(plan: LogicalPlan): LogicalPlan = watched(name(rule))(rule(plan))
     }
-    private def name(of: AnyRef) = of.getClass.getSimpleName.stripSuffix("$")
+    private def name(value: AnyRef) = value.getClass.getSimpleName.stripSuffix("$")
 
     override def injectPreCBORule(builder: RuleBuilder): Unit =
       to.injectPreCBORule(s => logicals(builder(s)))
@@ -76,14 +76,15 @@ class ThreadStateSuite extends AnyFunSuite with BeforeAndAfterAll {
       )
   }
 
-  private class WatchedListener(of: QueryRecorder) extends SparkListener {
+  private class WatchedListener(recorder: QueryRecorder) extends SparkListener {
     override def onJobStart(e: SparkListenerJobStart): Unit =
-      watched("onJobStart")(of.onJobStart(e))
-    override def onTaskEnd(e: SparkListenerTaskEnd): Unit = watched("onTaskEnd")(of.onTaskEnd(e))
+      watched("onJobStart")(recorder.onJobStart(e))
+    override def onTaskEnd(e: SparkListenerTaskEnd): Unit =
+      watched("onTaskEnd")(recorder.onTaskEnd(e))
     override def onApplicationEnd(e: SparkListenerApplicationEnd): Unit =
-      watched("onApplicationEnd")(of.onApplicationEnd(e))
+      watched("onApplicationEnd")(recorder.onApplicationEnd(e))
     override def onOtherEvent(e: SparkListenerEvent): Unit =
-      watched("onOtherEvent")(of.onOtherEvent(e))
+      watched("onOtherEvent")(recorder.onOtherEvent(e))
   }
 
   private lazy val spark: SparkSession = {

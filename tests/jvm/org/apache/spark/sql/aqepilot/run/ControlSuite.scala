@@ -124,9 +124,9 @@ class ControlSuite extends AnyFunSuite {
   }
 
   private class File(var text: () => String) {
-    var told = 0
+    var reports = 0
     def control(unreachable: Mode = Mode.Shadow, refresh: Long = 1000) =
-      new Control("file", () => text(), refresh, unreachable, "4.3.0", _ => told += 1)
+      new Control("file", () => text(), refresh, unreachable, "4.3.0", _ => reports += 1)
   }
 
   private def mode(control: Control) =
@@ -149,9 +149,9 @@ class ControlSuite extends AnyFunSuite {
     val control = file.control()
     control.refresh()
     assert(mode(control) === "off" && control.version === Some(4L) && control.problem === None)
-    assert(file.told === 1)
+    assert(file.reports === 1)
     control.refresh()
-    assert(file.told === 1)
+    assert(file.reports === 1)
     val good = file.text()
     Seq[() => String](
       () => throw new FileNotFoundException("gone"),
@@ -255,10 +255,10 @@ class ControlSuite extends AnyFunSuite {
     reader.start()
     Thread.sleep(20)
     (1 to 3).foreach(_ => control.watch())
-    assert(file.told === 1)
+    assert(file.reports === 1)
     assert(control.problem.exists(_.contains("does not answer")))
     hangs.countDown()
     reader.join()
-    assert(file.told === 2)
+    assert(file.reports === 2)
   }
 }

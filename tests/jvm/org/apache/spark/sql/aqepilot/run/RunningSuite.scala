@@ -17,25 +17,35 @@ import io.aqepilot.log.AqePilotExperiment
 class RunningSuite extends AnyFunSuite {
 
   private val run = RunIdentity(Found("job", "test"), Found("run", "test"), None)
-  private val told = mutable.Buffer.empty[AqePilotExperiment]
+  private val events = mutable.Buffer.empty[AqePilotExperiment]
 
   private def running(arms: String, rails: String = "failed_queries:1,driver_time:20"): Running = {
-    told.clear()
-    val of = Experiment("e", Experiment.parseArms(arms).toOption.get, Experiment.QueryRun, "")
+    events.clear()
+    val experiment =
+      Experiment("e", Experiment.parseArms(arms).toOption.get, Experiment.QueryRun, "")
     val rules = StoppingRules.parse(rails).toOption.get
     new Running(
-      Definition(Some(of), Some(of.control), "task_ms", rules, None, None, None, Nil),
+      Definition(
+        Some(experiment),
+        Some(experiment.control),
+        "task_ms",
+        rules,
+        None,
+        None,
+        None,
+        Nil
+      ),
       _ => InternalRow.empty,
-      told += _
+      events += _
     )
   }
 
   /** A unit that drew this arm, as yet unexposed. */
-  private def unit(of: Running, arm: String, from: Int = 0): Assigned =
-    Iterator.from(from).map(i => s"u$i").find(of.experiment.armOf(_).name == arm)
-      .flatMap(of.assigned(_, run, None)).get
+  private def unit(app: Running, arm: String, from: Int = 0): Assigned =
+    Iterator.from(from).map(i => s"u$i").find(app.experiment.armOf(_).name == arm)
+      .flatMap(app.assigned(_, run, None)).get
 
-  private def states = told.map(e => (e.what, e.arm)).toSeq
+  private def states = events.map(e => (e.what, e.arm)).toSeq
 
   /** The other arms say something else. */
   private def differ(unit: Assigned): Unit = {
@@ -45,34 +55,34 @@ class RunningSuite extends AnyFunSuite {
   }
 
   test("once an arm is stopped, units are exposed whatever they drew, or none is") {
-    val of = running("spark:50,wide:50")
-    val first = unit(of, "wide")
+    val app = running("spark:50,wide:50")
+    val first = unit(app, "wide")
     differ(first)
-    of.closed(first, hasFailed = true, 1000, 0)
+    app.closed(first, hasFailed = true, 1000, 0)
     assert(states.last === ("stopped" -> "wide"))
-    val later = Seq("spark", "wide").map(unit(of, _, 1000))
+    val later = Seq("spark", "wide").map(unit(app, _, 1000))
     later.foreach(differ)
     assert(later.map(_.isExposed) === Seq(false, false))
     assert(later.map(_.inForce.name) === Seq("spark", "spark"))
   }
 
   test("of three arms, those that are left are compared for all units alike") {
-    val of = running("spark:40,wide:30,same:30")
-    val first = unit(of, "wide")
+    val app = running("spark:40,wide:30,same:30")
+    val first = unit(app, "wide")
     differ(first)
-    of.closed(first, hasFailed = true, 1000, 0)
-    def others(arm: String) = of.others(unit(of, arm, 1000)).map(_.name)
+    app.closed(first, hasFailed = true, 1000, 0)
+    def others(arm: String) = app.others(unit(app, arm, 1000)).map(_.name)
     assert(others("spark") === Seq("same"))
     assert(others("wide") === Seq("same"))
     assert(others("same") === Seq("spark"))
   }
 
   test("who looked an arm up before it was stopped exposes nobody by it any more") {
-    val of = running("spark:50,wide:50")
-    val (first, other) = (unit(of, "wide"), unit(of, "spark"))
+    val app = running("spark:50,wide:50")
+    val (first, other) = (unit(app, "wide"), unit(app, "spark"))
     val before = new ComparedArms(other, other.inForce, Seq(first.arm -> PolicySet.empty))
     differ(first)
-    of.closed(first, hasFailed = true, 1000, 0)
+    app.closed(first, hasFailed = true, 1000, 0)
     before.compare(DynamicJoinSelectionPoint, None, Some(SideHint("BROADCAST")))(_ =>
       None
     )
@@ -80,42 +90,42 @@ class RunningSuite extends AnyFunSuite {
   }
 
   test("a failure before a unit is exposed stops no arm") {
-    val of = running("spark:50,wide:50")
-    val its = unit(of, "wide")
-    of.closed(its, hasFailed = true, 1000, 0)
-    assert(its.inForce.name === "wide")
-    differ(its)
-    assert(its.isExposed)
-    of.closed(its, hasFailed = true, 1000, 0)
-    assert(its.inForce.name === "spark")
+    val app = running("spark:50,wide:50")
+    val assigned = unit(app, "wide")
+    app.closed(assigned, hasFailed = true, 1000, 0)
+    assert(assigned.inForce.name === "wide")
+    differ(assigned)
+    assert(assigned.isExposed)
+    app.closed(assigned, hasFailed = true, 1000, 0)
+    assert(assigned.inForce.name === "spark")
     assert(states === Seq("assigned" -> "wide", "exposed" -> "wide", "stopped" -> "wide"))
   }
 
   test("the control's failures stop nobody") {
-    val of = running("spark:50,wide:50")
-    val its = unit(of, "spark")
-    differ(its)
-    of.closed(its, hasFailed = true, 1000, 0)
+    val app = running("spark:50,wide:50")
+    val assigned = unit(app, "spark")
+    differ(assigned)
+    app.closed(assigned, hasFailed = true, 1000, 0)
     assert(states.map(_._1) === Seq("assigned", "exposed"))
   }
 
   test("the time for which all arms were asked counts, in units of each arm alike") {
     Seq("spark", "wide").foreach { drawn =>
-      val of = running("spark:50,wide:50")
-      val its = unit(of, drawn)
-      its.askedBeside(11L * 1000 * 1000 * 1000)
-      of.closed(its, hasFailed = false, 60000, 2e6)
+      val app = running("spark:50,wide:50")
+      val assigned = unit(app, drawn)
+      assigned.askedBeside(11L * 1000 * 1000 * 1000)
+      app.closed(assigned, hasFailed = false, 60000, 2e6)
       assert(states.last === ("stopped" -> "wide"), drawn)
-      assert(told.last.detail.get.startsWith("asking took 21.7 %"), drawn)
-      assert(of.others(its) === Nil)
+      assert(events.last.detail.get.startsWith("asking took 21.7 %"), drawn)
+      assert(app.others(assigned) === Nil)
     }
   }
 
   test("a session has the arms' policies as they were submitted, and their modes") {
-    val of = running("spark:50,wide+more:50")
+    val app = running("spark:50,wide+more:50")
     val submitted = Map("spark.aqepilot.policy.wide.join_selection" -> "'BROADCAST'")
     def has(more: (String, String)*) =
-      of.hasSubmitted((submitted ++ more).get, submitted.get)
+      app.hasSubmitted((submitted ++ more).get, submitted.get)
     assert(has())
     assert(has("spark.aqepilot.policy.other.join_selection" -> "'SHUFFLE_MERGE'"))
     assert(!has("spark.aqepilot.policy.wide.join_selection" -> "'SHUFFLE_MERGE'"))
@@ -125,18 +135,18 @@ class RunningSuite extends AnyFunSuite {
   }
 
   test("a query's unit is what it was while it ran") {
-    val of = running("spark:50,wide:50")
-    val its = unit(of, "wide")
-    of.keep(7, Some(its))
-    of.keep(7, None)
-    of.keep(8, None)
-    assert(of.kept(7) === Some(Some(its)))
-    assert(of.kept(8) === Some(None))
-    assert(of.kept(9) === None)
+    val app = running("spark:50,wide:50")
+    val assigned = unit(app, "wide")
+    app.keep(7, Some(assigned))
+    app.keep(7, None)
+    app.keep(8, None)
+    assert(app.kept(7) === Some(Some(assigned)))
+    assert(app.kept(8) === Some(None))
+    assert(app.kept(9) === None)
   }
 
   test("an arm that is not stopped is in force") {
-    val of = running("spark:50,wide:50")
-    assert(of.experiment.arms.map(of.inForce) === Seq(Arm("spark", 5000), Arm("wide", 5000)))
+    val app = running("spark:50,wide:50")
+    assert(app.experiment.arms.map(app.inForce) === Seq(Arm("spark", 5000), Arm("wide", 5000)))
   }
 }

@@ -38,9 +38,9 @@ class SettingProblemsSuite extends AnyFunSuite {
   ).foreach {
     case (key, value, code) =>
       test(s"$key=$value is $code and the message names it") {
-        val found = problems(key -> value)
-        assert(found.length === 1)
-        assert(found.head.startsWith(code + " ") && found.head.contains(key))
+        val wrong = problems(key -> value)
+        assert(wrong.length === 1)
+        assert(wrong.head.startsWith(code + " ") && wrong.head.contains(key))
       }
   }
 

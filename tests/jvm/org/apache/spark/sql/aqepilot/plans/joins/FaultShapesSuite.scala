@@ -24,7 +24,7 @@ class FaultShapesSuite extends AnyFunSuite {
   private val c = $"c".string
   private val left = LocalRelation(a)
   private val right = LocalRelation(b, c)
-  private def start(of: Expression): Expression = Substring(of, Literal(1), Literal(2))
+  private def start(text: Expression): Expression = Substring(text, Literal(1), Literal(2))
 
   private def met(
       version: String,
@@ -43,8 +43,8 @@ class FaultShapesSuite extends AnyFunSuite {
     assert(met("3.5.2-amzn-0", LeftOuter, b, Some(a < c)) === Seq("SPARK-46037"))
     assert(met("3.5.3", LeftOuter, b, Some(a < c)) === Nil)
     assert(met("3.5.0", LeftOuter, b, None) === Nil)
-    Seq(Inner, RightOuter, FullOuter).foreach(of =>
-      assert(met("3.5.0", of, b, Some(a < c)) === Nil)
+    Seq(Inner, RightOuter, FullOuter).foreach(joinType =>
+      assert(met("3.5.0", joinType, b, Some(a < c)) === Nil)
     )
   }
 
@@ -52,14 +52,17 @@ class FaultShapesSuite extends AnyFunSuite {
     "SPARK-52873: a join for a first match whose condition reads what its keys are computed of"
   ) {
     val exists = ExistenceJoin($"e".boolean)
-    Seq(LeftSemi, LeftAnti, exists).foreach { of =>
-      assert(met("3.5.6", of, start(b), Some(a >= b)) === Seq("SPARK-52873"))
-      assert(met("3.5.7", of, start(b), Some(a >= b)) === Nil)
-      assert(met("4.0.0", of, start(b), Some(a >= b)) === Seq("SPARK-52873"))
-      assert(met("3.5.6", of, b, Some(a >= b)) === Nil, "the key itself")
-      assert(met("3.5.6", of, start(b), Some(a >= c)) === Nil, "another column")
-      assert(met("3.5.6", of, start(b), Some(a >= b && a >= c)) === Nil, "another column, too")
-      assert(met("3.5.6", of, start(b), None) === Nil)
+    Seq(LeftSemi, LeftAnti, exists).foreach { joinType =>
+      assert(met("3.5.6", joinType, start(b), Some(a >= b)) === Seq("SPARK-52873"))
+      assert(met("3.5.7", joinType, start(b), Some(a >= b)) === Nil)
+      assert(met("4.0.0", joinType, start(b), Some(a >= b)) === Seq("SPARK-52873"))
+      assert(met("3.5.6", joinType, b, Some(a >= b)) === Nil, "the key itself")
+      assert(met("3.5.6", joinType, start(b), Some(a >= c)) === Nil, "another column")
+      assert(
+        met("3.5.6", joinType, start(b), Some(a >= b && a >= c)) === Nil,
+        "another column, too"
+      )
+      assert(met("3.5.6", joinType, start(b), None) === Nil)
     }
     assert(met("3.5.6", Inner, start(b), Some(a >= b)) === Nil)
   }

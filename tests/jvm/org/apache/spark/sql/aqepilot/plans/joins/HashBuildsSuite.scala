@@ -59,10 +59,10 @@ class HashBuildsSuite extends AnyFunSuite with AdaptiveSparkPlanHelper with Befo
     try {
       val rows = query.collect().toSeq
       val id = spark.sql("SELECT max(execution_id) FROM aqepilot_decisions()").head().getLong(0)
-      val said = spark
+      val decided = spark
         .sql(s"SELECT reason, detail FROM aqepilot_decisions() WHERE execution_id = $id")
         .collect()
-      (rows, query.queryExecution.executedPlan, said.toSeq)
+      (rows, query.queryExecution.executedPlan, decided.toSeq)
     } finally {
       spark.conf.unset("spark.aqepilot.policies")
       spark.conf.unset(s"spark.aqepilot.policy.test.$point")
@@ -70,7 +70,7 @@ class HashBuildsSuite extends AnyFunSuite with AdaptiveSparkPlanHelper with Befo
     }
   }
 
-  private def reasons(said: Seq[Row]) = said.map(_.getString(0)).distinct
+  private def reasons(decided: Seq[Row]) = decided.map(_.getString(0)).distinct
 
   private val overSkewed =
     "SELECT /*+ SHUFFLE_HASH(s) */ count(*), sum(e.v), sum(s.v) FROM even e JOIN skewed s ON e.k = s.k"
@@ -86,10 +86,10 @@ class HashBuildsSuite extends AnyFunSuite with AdaptiveSparkPlanHelper with Befo
     assert(splits(plain.queryExecution.executedPlan) === Seq(true))
     val whole = "named_struct('skew_factor', 1000000.0D)"
 
-    val (rows, plan, said) = run(overSkewed, "skew_join", whole, "1m")
+    val (rows, plan, decided) = run(overSkewed, "skew_join", whole, "1m")
     assert(rows === expected)
-    assert(reasons(said) === Seq("GUARD_HASH_BUILD_BYTES"), said)
-    assert(said.head.getString(1).contains("a task's hash table"), said)
+    assert(reasons(decided) === Seq("GUARD_HASH_BUILD_BYTES"), decided)
+    assert(decided.head.getString(1).contains("a task's hash table"), decided)
     assert(splits(plan) === Seq(true))
 
     val (again, left, fits) = run(overSkewed, "skew_join", whole, "100m")
@@ -106,10 +106,10 @@ class HashBuildsSuite extends AnyFunSuite with AdaptiveSparkPlanHelper with Befo
     // Spark leaves each partition to a task of its own. A table of a thousand rows takes some 150 KB.
     spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
     val reads = Seq("250k", "1m").map { guard =>
-      val (rows, plan, said) = run(sql, "partition_coalescing", one, guard)
+      val (rows, plan, decided) = run(sql, "partition_coalescing", one, guard)
       assert(rows === Seq(Row(600L)))
       assert(collect(plan) { case j: ShuffledHashJoinExec => j }.length === 2)
-      reasons(said)
+      reasons(decided)
     }
     spark.conf.unset("spark.sql.adaptive.coalescePartitions.enabled")
     assert(reads.head.contains("GUARD_HASH_BUILD_BYTES"), reads)
@@ -122,9 +122,9 @@ class HashBuildsSuite extends AnyFunSuite with AdaptiveSparkPlanHelper with Befo
   test("the tables of joins that a policy has hashed in one stage are taken together") {
     val hashed = "named_struct('strategy', 'SHUFFLE_HASH', 'build_side', 'RIGHT')"
     val reads = Seq("250k", "1m").map { guard =>
-      val (rows, _, said) = run(threeByKey, "join_selection", hashed, guard)
+      val (rows, _, decided) = run(threeByKey, "join_selection", hashed, guard)
       assert(rows === Seq(Row(600L)))
-      reasons(said).sorted -> said
+      reasons(decided).sorted -> decided
     }
     assert(reads.head._1 === Seq("APPLIED", "GUARD_HASH_BUILD_BYTES"), reads)
     assert(reads.last._1 === Seq("APPLIED"), reads)
@@ -133,9 +133,9 @@ class HashBuildsSuite extends AnyFunSuite with AdaptiveSparkPlanHelper with Befo
   test("the tables of joins that a policy has hashed while they run are taken together") {
     val reads = Seq("250k", "1m").map { guard =>
       val text = "CASE WHEN NOT side.is_left THEN 'SHUFFLE_HASH' END"
-      val (rows, _, said) = run(threeByKey, "dynamic_join_selection", text, guard)
+      val (rows, _, decided) = run(threeByKey, "dynamic_join_selection", text, guard)
       assert(rows === Seq(Row(600L)))
-      reasons(said).toSet -> said
+      reasons(decided).toSet -> decided
     }
     assert(reads.head._1.contains("GUARD_HASH_BUILD_BYTES"), reads)
     assert(!reads.last._1.contains("GUARD_HASH_BUILD_BYTES"), reads)

@@ -21,7 +21,7 @@ class CanThrowSuite extends AnyFunSuite {
       "a" -> ArrayType(IntegerType),
       "ym" -> YearMonthIntervalType(),
       "dt" -> DayTimeIntervalType()
-    ).map { case (name, of) => AttributeReference(name, of)() }
+    ).map { case (name, dataType) => AttributeReference(name, dataType)() }
   )
 
   private def analysed(text: String, ansi: Boolean): Expression = {

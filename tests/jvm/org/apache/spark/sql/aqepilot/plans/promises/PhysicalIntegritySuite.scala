@@ -59,11 +59,11 @@ class PhysicalIntegritySuite extends AnyFunSuite {
 
   private def key = AttributeReference("k", LongType)()
 
-  private def source(of: AttributeReference = key, n: Int = 4) =
-    new Source(of, HashPartitioning(Seq(of), n))
+  private def source(by: AttributeReference = key, n: Int = 4) =
+    new Source(by, HashPartitioning(Seq(by), n))
 
-  private def shuffle(of: Source, n: Int = 4) =
-    ShuffleExchangeExec(HashPartitioning(Seq(of.key), n), of)
+  private def shuffle(leaf: Source, n: Int = 4) =
+    ShuffleExchangeExec(HashPartitioning(Seq(leaf.key), n), leaf)
 
   private def sorted(plan: SparkPlan) =
     SortExec(plan.output.map(SortOrder(_, Ascending)), global = false, plan)

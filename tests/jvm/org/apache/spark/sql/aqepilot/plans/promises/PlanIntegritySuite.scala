@@ -22,7 +22,7 @@ class PlanIntegritySuite extends AnyFunSuite {
   private def relation(names: String*) =
     LocalRelation(names.map(name => AttributeReference(name, LongType)()))
 
-  private def column(of: LogicalPlan, name: String) = of.output.find(_.name == name).get
+  private def column(plan: LogicalPlan, name: String) = plan.output.find(_.name == name).get
 
   private val a = relation("k", "x")
   private val b = relation("k", "y")

@@ -50,10 +50,10 @@ class DistributeV2WritesSuite extends AnyFunSuite with BeforeAndAfterAll with Be
     table(name)
   }
 
-  private def rows(of: String): Seq[String] = table(of).rows.map(_.row.mkString(" ")).sorted
+  private def rows(name: String): Seq[String] = table(name).rows.map(_.row.mkString(" ")).sorted
 
   /** In how many tasks rows of a partition were written, added up. */
-  private def parts(of: String): Int = table(of).rows.map(w => (w.task, w.row(1))).distinct.size
+  private def parts(name: String): Int = table(name).rows.map(w => (w.task, w.row(1))).distinct.size
 
   private def asked(what: => Any): Seq[Row] = {
     def all = spark.sql("SELECT * FROM aqepilot_decisions() ORDER BY decision_id").collect().toSeq
@@ -63,7 +63,7 @@ class DistributeV2WritesSuite extends AnyFunSuite with BeforeAndAfterAll with Be
     all.drop(before)
   }
 
-  private def reasons(found: Seq[Row]): Seq[String] = found.map(_.getAs[String]("reason"))
+  private def reasons(decisions: Seq[Row]): Seq[String] = decisions.map(_.getAs[String]("reason"))
 
   /** What is asked about a command with a policy that rebalances; its rows are plain Spark's. */
   private def decided(
@@ -78,9 +78,9 @@ class DistributeV2WritesSuite extends AnyFunSuite with BeforeAndAfterAll with Be
     }
     write("memory.plain")
     use(policy)
-    val found = asked(write("memory.decided"))
+    val decisions = asked(write("memory.decided"))
     assert(rows("decided") === rows("plain"))
-    found
+    decisions
   }
 
   private def inserted(query: String = "SELECT * FROM t")(name: String): DataFrame =
@@ -155,15 +155,16 @@ class DistributeV2WritesSuite extends AnyFunSuite with BeforeAndAfterAll with Be
   test(
     "rows that come sorted as such a table requires are left to Spark, which does not sort them"
   ) {
-    val found = decided(words = sorted)(inserted("SELECT 7L AS n, id AS p FROM range(0, 90, 1, 4)"))
-    assert(reasons(found) === Seq("SOURCE_DISTRIBUTION"))
+    val decisions =
+      decided(words = sorted)(inserted("SELECT 7L AS n, id AS p FROM range(0, 90, 1, 4)"))
+    assert(reasons(decisions) === Seq("SOURCE_DISTRIBUTION"))
   }
 
   test("the author of a write may have its rows as they are") {
-    val found = decided() { name =>
+    val decisions = decided() { name =>
       spark.table("t").writeTo(name).option("Use-Table-Distribution-And-Ordering", "false").append()
     }
-    assert(reasons(found) === Seq("SOURCE_DISTRIBUTION"))
+    assert(reasons(decisions) === Seq("SOURCE_DISTRIBUTION"))
   }
 
   test("a table that does not say what it requires is not asked about") {
@@ -217,8 +218,8 @@ class DistributeV2WritesSuite extends AnyFunSuite with BeforeAndAfterAll with Be
   test("a LIMIT that the scan takes over is one") {
     make("source")
     spark.sql("INSERT INTO memory.source SELECT * FROM t")
-    val found = decided()(inserted("SELECT * FROM memory.source LIMIT 60"))
-    assert(reasons(found) === Seq("LIMITED_ROWS"))
+    val decisions = decided()(inserted("SELECT * FROM memory.source LIMIT 60"))
+    assert(reasons(decisions) === Seq("LIMITED_ROWS"))
   }
 
   test("EXPLAIN tells the rebalance") {
@@ -239,9 +240,9 @@ class DistributeV2WritesSuite extends AnyFunSuite with BeforeAndAfterAll with Be
       AND write.num_buckets IS NULL AND write.max_concurrent_writers IS NULL
       AND write.required_distribution IS NULL AND size(write.required_ordering) = 0
       AND input.num_tasks = 6 AND size(write.constant_columns) = 0 THEN true END"""
-    val found = decided(policy, "PARTITIONED BY (p, bucket(4, n))") { name =>
+    val decisions = decided(policy, "PARTITIONED BY (p, bucket(4, n))") { name =>
       spark.table("t").where("p = 1").writeTo(name).overwritePartitions()
     }
-    assert(reasons(found) === Seq("APPLIED"), found)
+    assert(reasons(decisions) === Seq("APPLIED"), decisions)
   }
 }

@@ -32,25 +32,26 @@ class MemoryCatalog extends TableCatalog {
   override def listTables(namespace: Array[String]): Array[Identifier] =
     tables.keySet.toArray(Array.empty[Identifier])
 
-  override def loadTable(of: Identifier): Table =
-    Option(tables.get(of)).getOrElse(throw new NoSuchTableException(of))
+  override def loadTable(ident: Identifier): Table =
+    Option(tables.get(ident)).getOrElse(throw new NoSuchTableException(ident))
 
   override def createTable(
-      of: Identifier,
+      ident: Identifier,
       schema: StructType,
       partitions: Array[Transform],
       properties: java.util.Map[String, String]
   ): Table = {
-    val made = new MemoryTable(s"memory.${of.name}", schema, partitions, properties)
-    tables.put(of, made)
+    val made = new MemoryTable(s"memory.${ident.name}", schema, partitions, properties)
+    tables.put(ident, made)
     made
   }
 
-  override def alterTable(of: Identifier, changes: TableChange*): Table = loadTable(of)
+  override def alterTable(ident: Identifier, changes: TableChange*): Table = loadTable(ident)
 
-  override def dropTable(of: Identifier): Boolean = tables.remove(of) != null
+  override def dropTable(ident: Identifier): Boolean = tables.remove(ident) != null
 
-  override def renameTable(of: Identifier, to: Identifier): Unit = tables.put(to, tables.remove(of))
+  override def renameTable(ident: Identifier, to: Identifier): Unit =
+    tables.put(to, tables.remove(ident))
 }
 
 /** A row, and the task that wrote it. */
@@ -185,9 +186,9 @@ private class MemoryScan(table: MemoryTable) extends ScanBuilder with SupportsPu
 private case class MemoryRows(rows: Seq[Seq[Any]]) extends InputPartition
 
 private object MemoryReaders extends PartitionReaderFactory {
-  override def createReader(of: InputPartition): PartitionReader[InternalRow] =
+  override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
     new PartitionReader[InternalRow] {
-      private val rows = of.asInstanceOf[MemoryRows].rows.iterator
+      private val rows = partition.asInstanceOf[MemoryRows].rows.iterator
       private var row: InternalRow = _
       override def next(): Boolean = rows.hasNext && {
         row = InternalRow.fromSeq(rows.next())

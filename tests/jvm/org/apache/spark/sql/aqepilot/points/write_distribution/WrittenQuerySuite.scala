@@ -52,8 +52,8 @@ class WrittenQuerySuite extends AnyFunSuite with BeforeAndAfterAll {
     "SELECT n, x FROM t JOIN s USING (k)" -> None
   )
 
-  users.foreach { case (sql, said) =>
-    test(s"what the author said: $sql")(assert(query(sql).usersDistribution === said))
+  users.foreach { case (sql, expected) =>
+    test(s"what the author said: $sql")(assert(query(sql).usersDistribution === expected))
   }
 
   test("what the author said of a cached query, and of a checkpoint that is sorted") {
@@ -86,7 +86,9 @@ class WrittenQuerySuite extends AnyFunSuite with BeforeAndAfterAll {
       "SELECT k, count(*) FROM made GROUP BY k" -> None,
       "SELECT n, rank() OVER (PARTITION BY k ORDER BY n) FROM sorted" -> None
     )
-    queries.foreach { case (sql, said) => assert(query(sql).usersDistribution === said, sql) }
+    queries.foreach { case (sql, expected) =>
+      assert(query(sql).usersDistribution === expected, sql)
+    }
     val cached = spark.sql("SELECT n FROM made").cache()
     assert(query(cached).usersDistribution === Some("RDD"))
     cached.unpersist(blocking = true)
@@ -136,11 +138,11 @@ class WrittenQuerySuite extends AnyFunSuite with BeforeAndAfterAll {
 
   columns.foreach { case (sql, by, evenly) =>
     test(s"columns that distribute: $sql") {
-      val of = query(sql)
+      val written = query(sql)
       val plan = spark.sql(sql).queryExecution.optimizedPlan
       val again = new WrittenQuery(plan, spark.sessionState.conf, 5)
       assert(plan.output.filter(again.distributes).map(_.name).mkString(", ") === by)
-      assert(of.spreadsEvenly === evenly)
+      assert(written.spreadsEvenly === evenly)
     }
   }
 
@@ -164,9 +166,9 @@ class WrittenQuerySuite extends AnyFunSuite with BeforeAndAfterAll {
   shuffles.foreach { case (sql, word, by) =>
     test(s"the last shuffle: $sql") {
       val plan = spark.sql(sql).queryExecution.optimizedPlan
-      val of = new WrittenQuery(plan, spark.sessionState.conf, 5)
-      assert(of.lastShuffle.fold("")(_.word) === word)
-      assert(plan.output.filter(of.isShuffledBy).map(_.name).mkString(", ") === by)
+      val written = new WrittenQuery(plan, spark.sessionState.conf, 5)
+      assert(written.lastShuffle.fold("")(_.word) === word)
+      assert(plan.output.filter(written.isShuffledBy).map(_.name).mkString(", ") === by)
     }
   }
 
@@ -184,8 +186,8 @@ class WrittenQuerySuite extends AnyFunSuite with BeforeAndAfterAll {
     spark.conf.unset("spark.sql.files.openCostInBytes")
     spark.conf.unset("spark.sql.files.maxPartitionBytes")
     val plan = read.queryExecution.optimizedPlan
-    val of =
+    val written =
       new WrittenQuery(plan, spark.sessionState.conf, spark.sparkContext.defaultParallelism)
-    assert(of.tasks === Some(read.rdd.getNumPartitions))
+    assert(written.tasks === Some(read.rdd.getNumPartitions))
   }
 }

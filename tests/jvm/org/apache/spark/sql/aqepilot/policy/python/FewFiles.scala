@@ -78,12 +78,12 @@ object FewFiles {
 
   /** Writes to a file, which is named, what came of it: `passed` or a fault. */
   def main(args: Array[String]): Unit = {
-    val told =
+    val outcome =
       try {
         new FewFiles().passes()
         "passed"
       } catch { case e: Throwable => e.toString }
-    Files.write(Paths.get(args(0)), told.getBytes)
+    Files.write(Paths.get(args(0)), outcome.getBytes)
     Runtime.getRuntime.halt(0)
   }
 }

@@ -10,8 +10,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class PythonAnswerSuite extends AnyFunSuite {
 
-  private def wrong(json: String, of: DataType): String =
-    intercept[PythonAnswer.WrongAnswer](PythonAnswer.of(json, of)).getMessage
+  private def wrong(json: String, dataType: DataType): String =
+    intercept[PythonAnswer.WrongAnswer](PythonAnswer.of(json, dataType)).getMessage
 
   test("None, words, numbers and whole orders become Catalyst values") {
     assert(PythonAnswer.of("null", StringType) === null)

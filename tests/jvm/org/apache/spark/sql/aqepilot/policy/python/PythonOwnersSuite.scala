@@ -127,9 +127,9 @@ class PythonOwnersSuite extends AnyFunSuite with PythonWorkersFixture {
     start()
     val before = SessionFunctions.ofDriver.sessions
     def brought(session: AnyRef, number: Int) = {
-      val its = f"$number%032x"
-      its -> SessionFunctions.ofDriver.register(
-        its,
+      val token = f"$number%032x"
+      token -> SessionFunctions.ofDriver.register(
+        token,
         session,
         "f",
         new Array[Byte](20 << 10),
@@ -138,13 +138,13 @@ class PythonOwnersSuite extends AnyFunSuite with PythonWorkersFixture {
       )
     }
     val kept = new Object
-    val (its, text) = brought(kept, 7)
+    val (token, text) = brought(kept, 7)
     (1000 until 11000).foreach(n => brought(new Object, n))
     soon {
       System.gc()
       SessionFunctions.ofDriver.sessions == before + 1
     }
-    assert(SessionFunctions.ofDriver.get(its, text).isDefined)
+    assert(SessionFunctions.ofDriver.get(token, text).isDefined)
     var session = new Object
     write("ending.py", "def choose(facts): return 'BROADCAST'\n")
     SessionFunctions.ofDriver.allow("2" * 32, session, "python:ending:choose", folder.getPath, "")
@@ -161,24 +161,24 @@ class PythonOwnersSuite extends AnyFunSuite with PythonWorkersFixture {
   }
 
   test("of a session that brings many functions the newest are kept") {
-    val its = "3" * 32
+    val token = "3" * 32
     val texts = (0 to SessionFunctions.MostFunctions).map { n =>
-      SessionFunctions.ofDriver.register(its, null, "f", Array(n.toByte, 1), "", "")
+      SessionFunctions.ofDriver.register(token, null, "f", Array(n.toByte, 1), "", "")
     }
     assert(texts.count(SessionFunctions.ofDriver.get(
-      its,
+      token,
       _
     ).isDefined) === SessionFunctions.MostFunctions)
-    assert(SessionFunctions.ofDriver.get(its, texts.head).isEmpty)
+    assert(SessionFunctions.ofDriver.get(token, texts.head).isEmpty)
   }
 
   test("as many sessions have processes at a time as may, the others' functions are not asked") {
     start()
     write("many.py", "def choose(facts): return 'BROADCAST'\n")
     val tokens = (0 to PythonWorkers.MostOwners).map(n => f"$n%031x" + "f")
-    val compiledAll = tokens.map { its =>
-      SessionFunctions.ofDriver.allow(its, null, "python:many:choose", folder.getPath, "")
-      compiled("python:many:choose", its)
+    val compiledAll = tokens.map { token =>
+      SessionFunctions.ofDriver.allow(token, null, "python:many:choose", folder.getPath, "")
+      compiled("python:many:choose", token)
     }
     assert(compiledAll.init.forall(_.isRight))
     assert(compiledAll.last.left.exists(_.message.contains("as many sessions may have some")))

@@ -109,7 +109,7 @@ trait PythonWorkersFixture extends BeforeAndAfterEach { this: AnyFunSuite =>
   }
 
   protected def pid: Long = status.head._3 match {
-    case said => said.split("[ ,]")(1).toLong
+    case text => text.split("[ ,]")(1).toLong
   }
 
   /** Whether a process runs: one that has ended and is not yet waited for does not. */

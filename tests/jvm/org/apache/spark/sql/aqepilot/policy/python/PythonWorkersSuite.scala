@@ -76,8 +76,10 @@ class PythonWorkersSuite extends AnyFunSuite with PythonWorkersFixture {
         |    return "BROADCAST"
         |"""
     )
-    val told = asked(policy, facts("sales"))
-    assert(told.startsWith("PYTHON_RAISED: KeyError: 'sales' (File ") && told.contains("line 3"))
+    val answer = asked(policy, facts("sales"))
+    assert(
+      answer.startsWith("PYTHON_RAISED: KeyError: 'sales' (File ") && answer.contains("line 3")
+    )
     val before = pid
     assert(asked(policy) === "BROADCAST" && pid === before)
     assert(
@@ -339,11 +341,11 @@ class PythonWorkersSuite extends AnyFunSuite with PythonWorkersFixture {
   test(
     "with no file descriptor left, a worker that runs answers; one that is lost is missed until there are"
   ) {
-    val told = new File(folder, "told")
+    val report = new File(folder, "told")
     val options = ManagementFactory.getRuntimeMXBean.getInputArguments.asScala
     val words = Seq(s"${System.getProperty("java.home")}/bin/java") ++ options ++
-      Seq("-cp", System.getProperty("java.class.path"), classOf[FewFiles].getName, told.getPath)
+      Seq("-cp", System.getProperty("java.class.path"), classOf[FewFiles].getName, report.getPath)
     new ProcessBuilder(words: _*).inheritIO().start().waitFor()
-    assert(new String(Files.readAllBytes(told.toPath)) === "passed")
+    assert(new String(Files.readAllBytes(report.toPath)) === "passed")
   }
 }

@@ -21,7 +21,7 @@ class SharedExpressionsSuite extends AnyFunSuite {
       classpath.map(new File(_).toURI.toURL),
       ClassLoader.getSystemClassLoader.getParent
     )
-    val found =
+    val lines =
       try
         fresh
           .loadClass(classOf[SharedExpressionsProbe].getName)
@@ -30,7 +30,7 @@ class SharedExpressionsSuite extends AnyFunSuite {
           .asInstanceOf[java.util.function.Supplier[Array[String]]]
           .get()
       finally fresh.close()
-    val (places, checked) = found.partition(_.contains(" at "))
+    val (places, checked) = lines.partition(_.contains(" at "))
     assert(places.isEmpty)
     assert(checked.exists(_.endsWith("Literal$.TrueLiteral")) && checked.length > 10)
   }
