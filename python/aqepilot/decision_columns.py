@@ -31,7 +31,7 @@ class DecisionColumns(NamedTuple):
     side: str | None
     """`left` or `right`; null where it is about no side."""
     tables: str | None
-    """The tables that are read beneath, by side for a join."""
+    """The tables that are read beneath, by side for a join; null when they are not known."""
     facts_id: str
     """The facts' id; decisions on equal facts share it."""
     facts_json: str | None
@@ -39,21 +39,21 @@ class DecisionColumns(NamedTuple):
     policy: str | None
     """Whose answer it was; null when no policy had one."""
     revision: str | None
-    """Of that policy at this point."""
+    """The revision of that policy at this point; null when no policy had one."""
     mode: str | None
     """`shadow` or `enforce`; null when no policy had an answer."""
     answer: str | None
-    """What the policy said, a struct as JSON without its nulls; null is Spark's own choice."""
+    """The policy's answer, a struct as JSON without its nulls; null is Spark's own choice."""
     spark_answer: str | None
-    """What Spark's own rule said; null is nothing."""
+    """The answer of Spark's own rule; null where it has none."""
     spark_strategy: str | None
     """What Spark would have run; null when that cannot be told."""
     applied: bool
     """Whether the answer was put into the plan."""
     reason: str
-    """Why, or why not, as a code (see the catalog)."""
+    """Why the answer was applied or not, as a code: see the reasons."""
     detail: str | None
-    """The reason's particulars; null when there are none."""
+    """More about the reason, in words; null when there is no more."""
     asked_us: float
     """How long asking took, all facts included, also those that no policy read, in microseconds."""
     fate: str | None

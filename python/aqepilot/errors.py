@@ -1,4 +1,4 @@
-"""What can go wrong, said with its place and what to do about it."""
+"""What can go wrong: each problem with its place and its remedy."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def first_line(error: Exception) -> str:
 
 
 def with_connector(text: str) -> str:
-    """Adds to what Java said of a file system how to add its connector, where that is missing.
+    """Adds how to get a file system's connector to Java's message that it is missing.
 
     >>> with_connector("Permission denied")
     'Permission denied'

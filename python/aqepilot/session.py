@@ -45,7 +45,7 @@ _before_use: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDic
 
 
 class Status(NamedTuple):
-    """One row of what the extension says of itself.
+    """One row of the extension's status.
 
     Attributes:
         kind: ``version``, ``jar``, ``spark``, ``mode``, ``run``, ``point``, ``policy``,
@@ -185,7 +185,7 @@ def use(spark: SparkSession, *policies: PolicyLike, name: str = "session", **poi
 
 
 def status(spark: SparkSession) -> Statuses:
-    """Returns what the extension says of itself: versions, points, policies, problems, counters.
+    """Returns the extension's status: versions, points, policies, problems, counters.
 
     Raises:
         NotLiveError: The extension is not live in this session; says why and what to do.

@@ -20,10 +20,10 @@ def too_wide(page: Page) -> int:
 
 def faults(page: Page, part: str | None = None) -> list[str]:
     """Returns what axe finds against WCAG: the rule, the element, and what is wrong with it."""
-    found = Axe().run(page, context=part, options=WCAG)
+    violations = Axe().run(page, context=part, options=WCAG)
     return [
         f"{rule['id']}: {', '.join(map(str, node['target']))}: {node['failureSummary']}"
-        for rule in found.response["violations"]
+        for rule in violations.response["violations"]
         for node in rule["nodes"]
     ]
 

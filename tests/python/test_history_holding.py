@@ -22,8 +22,8 @@ def failed(day: float, *decided: Name) -> Run:
     return Run(int(day * DAY_MS), None, None, has_failed=True, decided=decided)
 
 
-def until(found: list[Run], slower: float = 1.2) -> dict[Name, float]:
-    return {Name(*h[:2]): h.until_ms / DAY_MS for h in holds(found, slower)}
+def until(runs: list[Run], slower: float = 1.2) -> dict[Name, float]:
+    return {Name(*h[:2]): h.until_ms / DAY_MS for h in holds(runs, slower)}
 
 
 PLAIN = [run(0), run(1), run(2)]
@@ -71,36 +71,36 @@ def test_a_plain_run_that_failed_is_nothing_to_compare_with() -> None:
 
 
 def test_what_is_slower_is_asked() -> None:
-    found = [*PLAIN, run(3, 1500, JOIN)]
-    assert until(found, slower=1.6) == {}
-    assert until(found, slower=1.4) == {JOIN: 4.5}
+    runs = [*PLAIN, run(3, 1500, JOIN)]
+    assert until(runs, slower=1.6) == {}
+    assert until(runs, slower=1.4) == {JOIN: 4.5}
 
 
 def test_each_time_that_it_proves_slower_again_doubles() -> None:
-    found = list(PLAIN)
+    runs = list(PLAIN)
     day, days = 3.0, []
     for _ in range(5):
-        found.append(run(day, 2000, JOIN))
-        end = until(found)[JOIN]
+        runs.append(run(day, 2000, JOIN))
+        end = until(runs)[JOIN]
         days.append(end - day - 0.5)
         held = range(int(day) + 1, int(end) + 1)
-        found += map(run, held)
+        runs += map(run, held)
         day = held[-1] + 1.0
     assert days == [1, 2, 4, 8, 16]
 
 
 def test_a_run_that_is_not_slower_begins_anew() -> None:
-    found = [*PLAIN, run(3, 2000, JOIN), run(5, 2000, JOIN)]
-    assert until(found) == {JOIN: 7.5}
-    found.append(run(8, 900, JOIN))
-    assert until(found) == {}
-    found.append(run(9, 2000, JOIN))
-    assert until(found) == {JOIN: 10.5}
+    runs = [*PLAIN, run(3, 2000, JOIN), run(5, 2000, JOIN)]
+    assert until(runs) == {JOIN: 7.5}
+    runs.append(run(8, 900, JOIN))
+    assert until(runs) == {}
+    runs.append(run(9, 2000, JOIN))
+    assert until(runs) == {JOIN: 10.5}
 
 
 def test_only_what_a_run_decided_on_is_judged_by_it() -> None:
-    found = [*PLAIN, run(3, 2000, JOIN, SHUFFLE), run(5, 900, SHUFFLE)]
-    assert until(found) == {JOIN: 4.5}
+    runs = [*PLAIN, run(3, 2000, JOIN, SHUFFLE), run(5, 900, SHUFFLE)]
+    assert until(runs) == {JOIN: 4.5}
 
 
 def test_runs_before_the_next_pack_is_read_prove_nothing_again() -> None:
@@ -125,15 +125,15 @@ def test_a_run_is_compared_with_those_near_in_time() -> None:
 
 
 def test_a_run_that_was_blamed_for_a_slow_machine_is_cleared() -> None:
-    found = [*PLAIN, run(3, 2000, JOIN)]
-    assert until(found) == {JOIN: 4.5}
-    found += [run(4, 2000), run(4.2, 2000), run(4.4, 2000)]
-    assert until(found) == {}
+    runs = [*PLAIN, run(3, 2000, JOIN)]
+    assert until(runs) == {JOIN: 4.5}
+    runs += [run(4, 2000), run(4.2, 2000), run(4.4, 2000)]
+    assert until(runs) == {}
 
 
 def test_the_order_in_which_runs_are_read_makes_no_difference() -> None:
-    found = [*PLAIN, run(3, 2000, JOIN), run(5, 2000, SHUFFLE, JOIN), failed(6, SHUFFLE)]
-    assert holds(found) == holds(found[::-1])
+    runs = [*PLAIN, run(3, 2000, JOIN), run(5, 2000, SHUFFLE, JOIN), failed(6, SHUFFLE)]
+    assert holds(runs) == holds(runs[::-1])
 
 
 class Day(NamedTuple):
@@ -149,17 +149,17 @@ def simulated(days: int, of_day: Callable[[int], Day]) -> list[bool]:
 
     History decides from the second day on, but where the input is new to it, or it is held.
     """
-    found: list[Run] = []
+    runs: list[Run] = []
     decided = []
     for day in range(days):
         plain_ms, decided_ms, size = of_day(day)
         now = day * DAY_MS
-        is_held = any(hold.until_ms >= now for hold in holds(found))
-        seen = [one for one in found[-10:] if 0.5 * size <= (one.input_bytes or 0) <= 2 * size]
+        is_held = any(hold.until_ms >= now for hold in holds(runs))
+        seen = [one for one in runs[-10:] if 0.5 * size <= (one.input_bytes or 0) <= 2 * size]
         by_history = len(seen) >= 2 and not is_held
         decided.append(by_history)
         names = (JOIN,) if by_history else ()
-        found.append(run(day, decided_ms if by_history else plain_ms, *names, size=size))
+        runs.append(run(day, decided_ms if by_history else plain_ms, *names, size=size))
     return decided
 
 

@@ -117,14 +117,14 @@ def test_a_pack_has_its_columns_in_order_and_one_file(spark: SparkSession, to: P
     assert [(f.name, f.dataType.simpleString()) for f in schema] == [
         (column.name, column.type) for column in columns.COLUMNS
     ]
-    found = rows(spark, to)
-    assert {row["version"] for row in found} == {1}
-    order = [(row["signature"], row["form"], row["kind"], -row["run_ms"]) for row in found]
+    packed = rows(spark, to)
+    assert {row["version"] for row in packed} == {1}
+    order = [(row["signature"], row["form"], row["kind"], -row["run_ms"]) for row in packed]
     assert order == sorted(order)
     # Of the side in both forms; the others have no literals.
     of_runs = [(signed(SIDE), "SAME"), (signed(SHAPE), "SHAPE"), (signed(SHUFFLE), "SAME")]
     of_runs.append((signed(FINGERPRINT[:16]), "SAME"))
-    assert sorted((row["signature"], row["form"]) for row in found) == sorted(2 * of_runs)
+    assert sorted((row["signature"], row["form"]) for row in packed) == sorted(2 * of_runs)
 
 
 def test_a_row_is_what_the_run_measured(spark: SparkSession, to: Path) -> None:
@@ -154,9 +154,9 @@ def test_a_shape_pools_the_runs_of_all_literals(spark: SparkSession, to: Path) -
         if row["same"] == SIDE:
             row["same"] = f"{row['time'].day:016x}"
     days.log(spark).history(to, runs=3)
-    found = rows(spark, to)
-    assert [row["row_count"] for row in found if row["form"] == "SHAPE"] == [10, 9, 8]
-    assert len([row for row in found if row["form"] == "SAME" and row["kind"] == "PLAN"]) == 4
+    packed = rows(spark, to)
+    assert [row["row_count"] for row in packed if row["form"] == "SHAPE"] == [10, 9, 8]
+    assert len([row for row in packed if row["form"] == "SAME" and row["kind"] == "PLAN"]) == 4
 
 
 def test_a_pack_holds_no_more_signatures_than_a_driver_keeps(
@@ -230,17 +230,17 @@ def test_a_run_that_history_made_slower_is_held(spark: SparkSession, to: Path) -
         f"query {FINGERPRINT[:12]}: 2.5 times the task time of 2 runs without history: not used "
         "for 1 day of runs"
     }
-    found = rows(spark, to)
-    (row,) = (row for row in found if row["kind"] == "HELD" and row["signature"] == signed(SIDE))
+    packed = rows(spark, to)
+    (row,) = (row for row in packed if row["kind"] == "HELD" and row["signature"] == signed(SIDE))
     assert row["held_until_ms"] == round(at(3.5).timestamp() * 1000)
     assert row["decided"] is None
-    marks = {(r["signature"], r["form"]): r["decided"] for r in found
+    marks = {(r["signature"], r["form"]): r["decided"] for r in packed
              if r["run_ms"] == row["run_ms"] and r["kind"] != "HELD"}  # fmt: skip
     assert marks == {
         (signed(SIDE), "SAME"): True, (signed(SHAPE), "SHAPE"): True,
         (signed(SHUFFLE), "SAME"): False, (signed(query[0]), "SAME"): True,
     }  # fmt: skip
-    assert not any(r["decided"] for r in found if r["run_ms"] < row["run_ms"])
+    assert not any(r["decided"] for r in packed if r["run_ms"] < row["run_ms"])
 
 
 def test_what_was_found_by_its_shape_is_held_by_its_shape(spark: SparkSession, to: Path) -> None:
@@ -395,10 +395,10 @@ def test_the_commands(command_line: CommandLine, logs: Path, to: Path) -> None:
     shown = command_line("history", "show", str(to))
     assert shown.stdout == built.stdout
     assert "Runs from 2026-11-02 02:00 UTC to 2026-11-03 02:00 UTC" in shown.stdout
-    found = json.loads(command_line("history", "show", str(to), "--json").stdout)
-    assert found["kinds"] == [{"kind": "PLAN", "signatures": 1, "rows": 2}]
-    assert found["size_bytes"] == to.stat().st_size
-    assert found["held"] == []
+    packed = json.loads(command_line("history", "show", str(to), "--json").stdout)
+    assert packed["kinds"] == [{"kind": "PLAN", "signatures": 1, "rows": 2}]
+    assert packed["size_bytes"] == to.stat().st_size
+    assert packed["held"] == []
     none = command_line("history", "build", "--from", str(logs), "--to", str(to), "--job", "x*")
     assert none.exit_code == 1
     assert "spark.aqepilot.history.learn=true" in none.stderr

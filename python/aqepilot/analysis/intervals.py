@@ -23,8 +23,8 @@ class Interval(NamedTuple):
     Attributes:
         n: How many observations there are.
         mean: Their mean; 0 without any.
-        lower: Below, minus infinity where nothing can be said yet.
-        upper: Above, infinity where nothing can be said yet.
+        lower: Below, minus infinity where nothing is known yet.
+        upper: Above, infinity where nothing is known yet.
     """
 
     n: int

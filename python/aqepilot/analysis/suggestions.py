@@ -1,4 +1,4 @@
-"""Findings in words, each with a policy to try and what a replay says of it, or with a change."""
+"""Findings in words, each with a policy to try and the outcome of its replay, or with a change."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def plan_experiment(
 ) -> None:
     """Say from your own logs how many days it takes until an effect is found.
 
-    What is told holds for four of five experiments that are looked at after every run.
+    The figures hold for four of five experiments that are looked at after every run.
     """
     from aqepilot import read_log
     from aqepilot.analysis.experiment import needs_numpy

@@ -228,7 +228,7 @@ def _written(store: Store, path: str, write: Write, change: Callable[[ControlFil
 
 
 def _is_seen(store: Store, path: str, write: Write) -> bool:
-    # A file that stays unreadable is told by the next try, which has the lock.
+    # The next try, which has the lock, reports a file that stays unreadable.
     with suppress(AqePilotError):
         text = store.read()
         return text is not None and _has(ControlFile.parse(text, path), write)

@@ -33,7 +33,7 @@ Time = Annotated[datetime, AfterValidator(_with_time_zone)]
 
 
 class Rule(BaseModel):
-    """A rule: what it lowers, to what, until when, and who said so and why.
+    """A rule: what it lowers, to what, until when, who made it and why.
 
     Attributes:
         id: 12 hexadecimal digits.

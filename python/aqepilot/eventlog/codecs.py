@@ -131,7 +131,7 @@ def lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def decompressed(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yields what a file holds, in blocks; the codec is told by the file's first bytes.
+    """Yields the content of a file in blocks; its first bytes tell the codec.
 
     Raises:
         UnreadableError: The file is cut off or damaged, after all that could be read; or it is

@@ -1,6 +1,6 @@
 """What an experiment says so far: the effect, whom it hurts, and what to do now.
 
-One figure decides, the pooled effect on one metric of all jobs; what is said of single jobs and
+One figure decides, the pooled effect on one metric of all jobs; the verdicts on single jobs and
 queries only names those that are harmed. Failures and stalled runs stand beside it, as the effect
 of a run that is more than twice as long counts as twice as long only.
 """
@@ -59,7 +59,7 @@ class Analysis(NamedTuple):
         mismatch: E-value against arms having been drawn with the probabilities that were set.
         exposed_mismatch: The same of the runs in which the arms could differ.
         harmed: Jobs that take at least so many times as long, and not by chance, with the effect.
-        backfills: What is told of them, and does not count; null where there are none.
+        backfills: What is reported of them without counting it; null where there are none.
         verdict: What to do.
         says: The same as a sentence, with why.
     """

@@ -22,7 +22,7 @@ class Money(NamedTuple):
         control: Under the control; of units with a cost that is known.
         change: How much more it is under the treatment, if each run changes as runs do on average.
         lower: The least that may be.
-        upper: The most that may be; infinite where nothing can be said yet.
+        upper: The most that may be; infinite where nothing is known yet.
     """
 
     currency: str

@@ -2,7 +2,7 @@
 
 What the past does not explain of these runs is taken as it is, day by day, so that a bad day is bad
 for all of its jobs. Days are drawn from it again and again, an arm for each run, and an effect is
-put on the treatment's runs: when the analysis finds it is what is told.
+put on the treatment's runs: the plan is when the analysis finds it.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def effect(
         clip: The most that a rest counts, in either direction.
 
     Returns:
-        Infinite bounds where nothing can be said yet. No effect beyond `_LARGEST` is looked for: it
+        Infinite bounds where nothing is known yet. No effect beyond `_LARGEST` is looked for: it
         is infinite where a larger one were needed, as where most of one arm's units have no
         outcome.
     """

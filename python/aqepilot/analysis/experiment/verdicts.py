@@ -19,7 +19,7 @@ from aqepilot.experiment.assignment import PLAIN
 
 
 def metrics(experiment: Experiment, analysis: Analysis) -> list[tuple[str, Interval, Interval]]:
-    """Returns what each metric is, with its effects where arms differ and on all, as they are told.
+    """Returns what each metric is, with its effects where arms differ and on all, as texts.
 
     The one that decides is the first.
     """
@@ -28,7 +28,7 @@ def metrics(experiment: Experiment, analysis: Analysis) -> list[tuple[str, Inter
 
 
 def guards(analysis: Analysis) -> list[tuple[str, Shares]]:
-    """Returns what is counted beside the metrics, as it is told."""
+    """Returns the counts beside the metrics, as names and texts."""
     rows = [
         ("failed", analysis.failures),
         ("over twice as long", analysis.slow),

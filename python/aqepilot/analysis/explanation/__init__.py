@@ -57,7 +57,7 @@ def describe(recorded: Sequence[Decision], *, knew: bool = False) -> str:
 
     Args:
         recorded: One at least.
-        knew: Also says what was known when that was decided first.
+        knew: Whether to add what was known when that was decided first.
     """
     last = recorded[-1]
     facts = {d.facts_id: d.facts for d in recorded if d.facts_json}

@@ -1,4 +1,4 @@
-"""What a report shows of experiments: what `aqepilot experiment analyse` says of each."""
+"""The part of a report about experiments: the verdicts of `aqepilot experiment analyse`."""
 
 from __future__ import annotations
 

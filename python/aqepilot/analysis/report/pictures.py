@@ -1,6 +1,6 @@
 """Where the marks of a report's pictures stand, in units of their own; the template draws them.
 
-Colours go by names; each category has a pattern as well, so that none is told by colour alone.
+Colours go by names. Each category has a pattern, too, so that nobody needs the colour.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class Run(NamedTuple):
 
 
 class AnswerCount(NamedTuple):
-    """What one policy said at one point, with one reason and fate, how often."""
+    """How often one policy answered at one point, with one reason and fate."""
 
     point: str
     policy: str | None
@@ -247,7 +247,7 @@ class Tried(NamedTuple):
     Attributes:
         name: Its name.
         verdict: What to do; null where it could not be analysed.
-        sentences: What is to be said of it.
+        sentences: The report's sentences about it.
         effects: By metric, the one that decides first.
         treatment: The arm that is compared.
         control: The arm that it is compared with.

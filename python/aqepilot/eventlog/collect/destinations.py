@@ -1,7 +1,7 @@
 """Where collected tables are: in a folder, or in a namespace of one of Spark's catalogs.
 
 Rows are added in batches. What is added of applications is seen wholly or not at all: it is one
-file, one commit of Delta Lake or Iceberg, or one partition that a catalog is told of.
+file, one commit of Delta Lake or Iceberg, or one partition that is added to a catalog.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _CLOSED = (
     "`executionId` bigint, `fingerprint` string, `claimed` array<bigint>, "
     "`fates` array<struct<decisionId: bigint, fate: string, finalStrategy: string>>"
 )
-# What a closing event says of each decision: its fate, and that it is this query's after all.
+# A closing event has each decision's fate, and which decisions are this query's after all.
 _CLOSING = """inline(concat(
     transform(coalesce(fates, array()), f -> struct(f.decisionId AS decision_id, f.fate AS fate,
       f.finalStrategy AS final_strategy, cast(null AS bigint) AS claimed_by,
@@ -38,7 +38,7 @@ _CLOSING = """inline(concat(
 
 
 def decisions(spark: SparkSession, files: Sequence[LogFile], heads: DataFrame) -> DataFrame:
-    """One row per decision, with its facts and what the query's closing event says of it."""
+    """One row per decision, with its facts and, by the query's closing event, its fate."""
     from pyspark.sql import functions
 
     made = events.renamed(

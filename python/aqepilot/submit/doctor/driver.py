@@ -31,7 +31,7 @@ _SHORT = {"--jars": "spark.jars", "--packages": "spark.jars.packages"}
 
 
 def run(submit_words: Sequence[str] = (), answer_in: str | None = None) -> list[Finding]:
-    """Starts a session through spark-submit and says what it finds there.
+    """Starts a session through spark-submit and reports its findings.
 
     Args:
         submit_words: Words for spark-submit, e.g. ``--master yarn --conf a=b``: those of the job.
@@ -162,7 +162,7 @@ def why_not_live(facts: Mapping[str, Any]) -> list[Problem]:
 
 
 def fitting(facts: Mapping[str, Any]) -> tuple[str, probe.Problem | None]:
-    """Returns the jar that fits a session's Spark, as it is told; and why there is none."""
+    """Returns the path of the jar that fits a session's Spark, or the reason why there is none."""
     try:
         return str(jars.find(facts["spark_version"], probe.minor_of(facts["scala"]))), None
     except JarError as error:
@@ -182,7 +182,7 @@ def _versions(facts: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _settings_without_extension(conf: Mapping[str, str]) -> Iterator[Finding]:
-    """What the extension itself would have said of the settings."""
+    """The problems that the extension itself would have reported of the settings."""
     fixed = {s.key for s in catalog.settings() if "<" not in s.key}
     parts = (*catalog.point_names(), "when", "mode")
     for key in sorted(key for key in conf if key.startswith(PREFIX)):

@@ -113,7 +113,7 @@ def findings(
 
     Args:
         facts: What `gather` returned.
-        jar: The jar that fits this Spark, as it is told.
+        jar: The jar that fits this Spark.
         no_jar: Why there is none, if it is known.
         more: What else was found about the session itself.
     """
@@ -132,7 +132,7 @@ def why_not_live(
 
     Args:
         facts: What `gather` returned.
-        jar: The jar that fits this Spark, as it is told.
+        jar: The jar that fits this Spark.
         no_jar: Why there is none, if it is known.
     """
     conf = facts["conf"]

@@ -113,9 +113,9 @@ final case class AqePilotExperiment(
   * @param mode
   *   of the policy; none where none had an answer
   * @param answer
-  *   what the policy said; none is *leave it to Spark*
+  *   the policy's answer; none is *leave it to Spark*
   * @param sparkAnswer
-  *   what Spark's own rule says, in the same words
+  *   the answer of Spark's own rule, in the same words
   * @param sparkStrategy
   *   the strategy Spark would plan without us
   * @param askedMicros

@@ -54,10 +54,10 @@ object SparkFault {
   val OtherDistribution = "OTHER_DISTRIBUTION"
 }
 
-/** The table of Spark's faults, and what legality makes of it.
+/** The table of Spark's faults, and the decisions that they forbid.
   *
-  * The driver looks which of a release's faults the shape of a plan could meet, and has these as a fact. Legality
-  * looks up there which decisions meet them, so a replay says what the query was told.
+  * The driver finds out which of a release's faults the shape of a plan could meet. These are a fact. Legality
+  * looks up the decisions that meet them by this fact, so a replay refuses what the query's driver refused.
   */
 object SparkFaults {
 

@@ -61,7 +61,7 @@ private[aqepilot] object SourceName {
     "table " + parts.filterNot(_ == "spark_catalog").map(undated).mkString(".")
       .toLowerCase(Locale.ROOT)
 
-  /** Several roots are often one glob: their files are told apart by extension only. */
+  /** Several roots are often one glob. Only the extension of a file tells them apart. */
   def paths(roots: Seq[String]): String = {
     val named =
       if (roots.size > 1) roots.map(r => FileName.replaceAllIn(r, "/*$1")) else roots

@@ -24,7 +24,7 @@ trait CompiledPolicy {
   /** The type of its answers. */
   def answer: DataType
 
-  /** What its revision is told by besides its text: a hash of the code that the text names. */
+  /** What its revision depends on beside its text: a hash of the code that the text names. */
   def code: Option[String]
 
   /** Whether an answer may depend on a fact (`side.bytes_by_partition_id`), or on one of those that a struct holds. */
@@ -43,9 +43,10 @@ trait CompiledPolicy {
 
 object CompiledPolicy {
 
-  /** Runs an evaluation; what it throws is how the policy failed, or somebody else's fault.
+  /** Runs an evaluation. What it throws is a failure of the policy, or a fault of somebody else.
     *
-    * @param told what it throws as a failure of the policy
+    * @param failure
+    *   makes a failure of the policy out of what was thrown
     */
   def guarded(failure: Throwable => EvaluationFailure)(
       body: => Either[EvaluationFailure, Any]

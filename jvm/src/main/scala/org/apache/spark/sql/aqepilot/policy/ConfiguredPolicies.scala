@@ -36,7 +36,7 @@ object ConfiguredPolicies {
     else {
       val names = AqePilotConf.splitNames(listed)
       val keys = AqePilotConf.Mode.key +: names.flatMap(keysOf)
-      // A text that is too long is told by its beginning, and not kept.
+      // Of a text that is too long only the beginning is read, and the text is not kept.
       val values = keys.map(key => conf.getConfString(key, null)).map { text =>
         if (chars(text) > MaxTextChars) text.take(MaxTextChars + 1) else text
       }

@@ -37,7 +37,7 @@ final case class NamedPolicy(
 /** The policies of a session, compiled; equal configuration texts share one instance.
   *
   * @param ofQuery
-  *   a policy within what is said of the query with this fingerprint; none where nothing is said of single queries
+  *   limits a policy for the query with this fingerprint; none where no rule is about single queries
   * @param otherArms
   *   those of the experiment that these policies are an arm of
   */

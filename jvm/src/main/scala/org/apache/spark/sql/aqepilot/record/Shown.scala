@@ -3,9 +3,8 @@ package org.apache.spark.sql.aqepilot.record
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.{SparkConf, SparkContext}
 
-/** What may be shown, to any session, of the settings of an application and a session, and of what is said about
-  * them: as in the record, what Spark's redaction patterns match is hidden, by those that were submitted and by the
-  * session's.
+/** What any session may see of settings, and of messages about settings. As in the record, what Spark's redaction
+  * patterns match is hidden: by the application's patterns, and by the session's.
   */
 final class Shown private (submitted: SparkConf, session: SQLConf) {
   import Shown._
@@ -23,7 +22,7 @@ final class Shown private (submitted: SparkConf, session: SQLConf) {
       key.startsWith(Prefix) && setting(key, value) == Hidden
     }
 
-  /** What is said of settings: one that is hidden is quoted nowhere. */
+  /** A message about settings, without the values of those that are hidden. */
   def message(message: String): String = {
     val quoted = hidden.map(_._2).filter(_.length >= LeastChars).sortBy(-_.length)
     val without = quoted.foldLeft(message)((text, value) => text.replace(value, Hidden))

@@ -21,7 +21,7 @@ import io.aqepilot.log.{AqePilotControl, EventSchema}
   *
   * A thread of its own reads it, at the start and then every `spark.aqepilot.control.refresh`; no query waits for it.
   * While it cannot be read the last good copy holds, and `spark.aqepilot.control.unreachable` as long as there was
-  * none. A reading that hangs is told by another thread, which only watches.
+  * none. Another thread, which only watches, reports a reading that hangs.
   *
   * @param read
   *   gives the file's text
@@ -184,7 +184,7 @@ object Control {
       record.observe("control.unreachable")(if (control.problem.isEmpty) 0L else 1L)
     }
 
-  /** The policies as far as the control file lets them go: none where that cannot be told. */
+  /** The policies as far as the control file lets them go: none where a fault hides how far. */
   def limited(set: PolicySet, conf: SQLConf): PolicySet =
     FailOpen("control", PolicySet.empty) {
       SparkContext.getActive.flatMap(sc => of(sc).map(_ -> sc)).fold(set) { case (control, sc) =>
@@ -194,7 +194,7 @@ object Control {
 
   private def tell(sc: SparkContext, control: Control): Unit = if (!sc.isStopped) {
     val rules = control.limits.rules.map(_.toString)
-    // Each time: an outage may be told in the words of one before.
+    // Each time: an outage may have the message of an earlier one.
     control.problems.foreach(FailOpen.arisen)
     FailOpen.info(
       s"control file ${control.path}, version ${control.version.getOrElse("unknown")}: " +

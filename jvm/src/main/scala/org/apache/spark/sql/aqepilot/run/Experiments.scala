@@ -96,7 +96,7 @@ final class Running(
   def others(unit: Assigned): Seq[Arm] =
     experiment.arms.map(inForce).distinct.filter(_ != unit.inForce)
 
-  /** The session may change its settings, and others hear of the query's end later. */
+  /** Kept here, as the session may change its settings before the query's end is handled. */
   def keep(executionId: Long, assigned: Option[Assigned]): Unit =
     executions.putIfAbsent(executionId, assigned)
 

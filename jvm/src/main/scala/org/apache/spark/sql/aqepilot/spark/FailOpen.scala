@@ -13,7 +13,7 @@ import org.slf4j.{LoggerFactory, MDC}
   * it works on any.
   *
   * @param count
-  *   told what failed, each time
+  *   called each time, with the name of the part that failed
   */
 class FailOpen(count: String => Unit) {
 

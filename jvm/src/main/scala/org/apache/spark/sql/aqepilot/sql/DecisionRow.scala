@@ -61,7 +61,7 @@ private[aqepilot] object DecisionRow {
     )(_._1.side),
     optional(
       "tables",
-      "The tables that are read beneath, by side for a join."
+      "The tables that are read beneath, by side for a join; null when they are not known."
     )(_._1.tables),
     column(
       "facts_id",
@@ -77,7 +77,7 @@ private[aqepilot] object DecisionRow {
     )(_._1.policy),
     optional(
       "revision",
-      "Of that policy at this point."
+      "The revision of that policy at this point; null when no policy had one."
     )(_._1.revision),
     optional(
       "mode",
@@ -85,11 +85,11 @@ private[aqepilot] object DecisionRow {
     )(_._1.mode),
     optional(
       "answer",
-      "What the policy said, a struct as JSON without its nulls; null is Spark's own choice."
+      "The policy's answer, a struct as JSON without its nulls; null is Spark's own choice."
     )(_._1.answer),
     optional(
       "spark_answer",
-      "What Spark's own rule said; null is nothing."
+      "The answer of Spark's own rule; null where it has none."
     )(_._1.sparkAnswer),
     optional(
       "spark_strategy",
@@ -101,11 +101,11 @@ private[aqepilot] object DecisionRow {
     )(_._1.applied),
     column(
       "reason",
-      "Why, or why not, as a code (see the catalog)."
+      "Why the answer was applied or not, as a code: see the reasons."
     )(_._1.reason),
     optional(
       "detail",
-      "The reason's particulars; null when there are none."
+      "More about the reason, in words; null when there is no more."
     )(_._1.detail),
     column(
       "asked_us",

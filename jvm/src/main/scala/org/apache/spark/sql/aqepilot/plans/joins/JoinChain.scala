@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, Logi
 import org.apache.spark.sql.catalyst.plans.{Cross, Inner, InnerLike}
 
 /** Relations that are joined by inner and cross joins without hints, and the conditions among them. No two
-  * relations have a column of the same expression id: in one scope it could not be told apart.
+  * relations have a column of the same expression id: in one scope the two could not be told apart.
   *
   * @param top
   *   the plan that the chain stands for

@@ -70,8 +70,8 @@ final case class StageShuffle(
   *
   * A part of a shuffle's partition is joined with the same partition of every other shuffle here. That gives the
   * right rows if at each join above the shuffle, its side may be split: a row of that side must find all its
-  * partners in one task, and its absence there must not produce rows. Where Spark has said that a side of a join
-  * may not be replicated, the other side is not split. Whatever stands above `root` has its distribution checked
+  * partners in one task, and its absence there must not produce rows. Where Spark forbids to replicate a side of a
+  * join, the other side is not split. Whatever stands above `root` has its distribution checked
   * by Spark.
   */
 final class JoinStage(

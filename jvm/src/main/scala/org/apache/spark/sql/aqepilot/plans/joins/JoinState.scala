@@ -107,7 +107,7 @@ object JoinState {
     Collections.synchronizedMap(new WeakHashMap[Array[Long], JoinState]())
   private val ids = new AtomicLong()
 
-  // They go with the joins' plans: what one query was told costs no later one anything.
+  // They go with the joins' plans: a later query does not pay for the decisions of this one.
   private val overridden = weakSet()
   private val forced = weakSet()
 

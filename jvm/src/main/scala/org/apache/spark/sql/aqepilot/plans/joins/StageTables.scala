@@ -50,7 +50,7 @@ private[aqepilot] object StageTables {
   }
 
   /** @param isRenamed
-    *   whether a key has another name beneath: then no join there is told from one on that key
+    *   whether a key has another name beneath: then a join there cannot be told from one on that key
     */
   private def beneath(
       plan: LogicalPlan,

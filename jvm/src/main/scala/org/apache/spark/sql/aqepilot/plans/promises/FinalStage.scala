@@ -8,8 +8,8 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 
-/** Marks the root of each prepared plan with the distribution that the query's author wants there: a rule for
-  * stages is not told which of them is the final one. Marks the stages whose tasks stay Spark's, too ([[SparksTasks]]).
+/** Marks the root of each prepared plan with the distribution that the query's author wants there. A rule for
+  * stages does not know which of them is the final one. Marks the stages whose tasks stay Spark's, too ([[SparksTasks]]).
   *
   * Hook: query stage preparation, the last of ours, after all that may replace the root. Never changes a plan; a no-op without
   * policies whose decisions change how rows are distributed. The mark is of Spark's own classes, because plans travel to executors.

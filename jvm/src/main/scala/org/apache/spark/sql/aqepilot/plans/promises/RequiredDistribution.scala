@@ -30,7 +30,7 @@ object RequiredDistribution extends Rule[SparkPlan] {
     override def initialValue(): List[Option[Distribution]] = Nil
   }
 
-  /** How many plans are remembered: a planning that fails is never said to be done. */
+  /** How many plans are remembered: no call of `done` follows a planning that fails. */
   private val MaxNested = 16
 
   override def apply(plan: SparkPlan): SparkPlan = {

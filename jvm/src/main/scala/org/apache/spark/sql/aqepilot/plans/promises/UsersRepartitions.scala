@@ -45,7 +45,7 @@ final private class LeftOut(
   /** Whether equal keys are in one partition. */
   def isClustered: Boolean = satisfies(None)
 
-  /** Whether, besides, there are as many partitions as the author said, if so. */
+  /** Whether there are also as many partitions as the author asked for; true where the author gave no number. */
   def isNumbered: Boolean =
     satisfies(if (origin == REPARTITION_BY_NUM) Some(partitioning.numPartitions) else None)
 

@@ -102,7 +102,7 @@ object JoinLegality {
   }
 
   /** Whether the join may be distributed otherwise than by Spark: where none of its sides is small enough to be
-    * broadcast, it is shuffled whatever hash table or sort is said.
+    * broadcast, it is shuffled for every answer.
     */
   private def moved(answer: SideHint, facts: FactsRow): Seq[String] = {
     val threshold = facts.long("conf.adaptive_auto_broadcast_join_threshold")

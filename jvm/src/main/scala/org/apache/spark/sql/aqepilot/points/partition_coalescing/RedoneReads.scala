@@ -52,7 +52,7 @@ final class RedoneReads(session: Sessions.Classic, plan: SparkPlan, required: Di
 
   private def specs(read: SparkPlan): Option[Seq[ShufflePartitionSpec]] = read match {
     case r: AQEShuffleReadExec =>
-      // Its size is a mere note on a part, which Spark's rules make or leave out.
+      // Spark's rules write a part's size there, or leave it out: it changes nothing.
       Some(r.partitionSpecs.map {
         case c: CoalescedPartitionSpec => c.copy(dataSize = None)
         case other                     => other

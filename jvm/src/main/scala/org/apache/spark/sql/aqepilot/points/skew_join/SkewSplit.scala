@@ -108,7 +108,7 @@ final private class SkewSplit(
       .map { case (_, p) => s"all of partition $p is one map task's output" }
   }
 
-  /** Parts are made of whole map outputs: says where there are fewer than asked for. */
+  /** Names the partitions with fewer parts than asked for: parts are made of whole map outputs. */
   private def detail(now: Option[Seq[Seq[ShufflePartitionSpec]]]): Option[String] = {
     val short = for {
       (((shuffle, Some(how)), i)) <- stage.shuffles.zip(splits).zipWithIndex
@@ -199,7 +199,7 @@ final private class SkewSplit(
 /** Whether AQE's cost evaluator would let a plan pass that has more shuffles for the sake of a split. */
 private object ExtraShuffles {
 
-  /** Ours does so for the joins that are forced, Spark's own for all joins of a query when it is told to. */
+  /** Ours accepts them for the joins that are forced. Spark's own accepts them for all joins of a query, by a setting. */
   def areAccepted: Boolean = {
     val conf = SQLConf.get
     OurCosts.compare(conf) ||

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.datasources.{V1WriteCommand, WriteFiles}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 
 /** The decision point `write_distribution`: puts Spark's own `RebalancePartitions` above a query whose rows are
-  * written to files, where a policy says so.
+  * written to files, where a policy decides so.
   *
   * Hook: after the optimiser's operator rules and right before `V1Writes`, which sorts by the dynamic partition
   * columns above what it finds, so above the rebalance. Each write is asked about once: CREATE TABLE AS SELECT runs
@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
   * the rule comes to it again, as it does where Spark applies a batch twice (`spark.testing`).
   *
   * `V2Writes` comes right after, too. A write to a table of the DataSource V2 interface is not known before: only
-  * the write says what it requires, and to make one more may change the table. So this rule keeps the query in mind, and
+  * the write has its requirements, and to make one more may change the table. So this rule keeps the query in mind, and
   * [[DistributeV2Writes]] decides.
   *
   * What a shuffle may cost in rows: a task of a plain write that is tried again writes all of its rows anew, whatever they

@@ -29,7 +29,7 @@ import org.apache.spark.sql.execution.{
   SortExec
 }
 
-/** What the author of a query said of the distribution or the order of its rows, where a write keeps that. */
+/** The distribution or order of rows that a query's author asked for, where a write keeps it. */
 private object UsersDistribution extends AdaptiveSparkPlanHelper {
 
   private val Rdd = "RDD"
@@ -74,7 +74,7 @@ private object UsersDistribution extends AdaptiveSparkPlanHelper {
   private def first(plans: Seq[LogicalPlan])(word: LogicalPlan => Option[String]) =
     plans.iterator.map(word).collectFirst { case Some(first) => first }
 
-  /** What the author of a cached query said, from its top down. */
+  /** What the author of a cached query asked for, from its top down. */
   private def cached(relation: InMemoryRelation): Seq[String] = {
     val words = collect(relation.cachedPlan) {
       case _: CoalesceExec                                                  => "COALESCE"

@@ -16,7 +16,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.internal.SQLConf.PartitionOverwriteMode
 import org.apache.spark.sql.sources.DataSourceRegister
 
-/** What a command says of what it writes to, and where a rebalance goes. */
+/** The target of a write command, and where a rebalance goes. */
 private[write_distribution] trait WriteTarget {
 
   /** Its only child is the query whose rows are written, with what Spark has put above it for the write. */
@@ -41,7 +41,7 @@ private[write_distribution] trait WriteTarget {
   /** Functions of columns that the table is partitioned by. */
   def transforms: Seq[String]
 
-  /** None where that is not told. */
+  /** None where the command does not have it. */
   def staticPartitions: Option[Seq[String]]
   def overwritesDynamically: Boolean
   def buckets: Option[BucketSpec]
@@ -50,7 +50,7 @@ private[write_distribution] trait WriteTarget {
   /** Beside the partition columns. */
   def requiredOrdering: Seq[String]
 
-  /** None where that is not told. */
+  /** None where the command does not have it. */
   def maxConcurrentWriters: Option[Int]
 
   /** Whether a task may have a file open in each partition at once. */

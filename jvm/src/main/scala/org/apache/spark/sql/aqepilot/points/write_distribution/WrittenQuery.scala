@@ -41,7 +41,7 @@ import org.apache.spark.sql.execution.datasources.{
 }
 import org.apache.spark.sql.internal.SQLConf
 
-/** What a query, optimised but for its scans, says of how its rows come to the tasks that write them.
+/** How the rows of a query, optimised but for its scans, come to the tasks that write them.
   *
   * @param parallelism
   *   tasks of a source that has no number of its own
@@ -49,7 +49,7 @@ import org.apache.spark.sql.internal.SQLConf
 final private class WrittenQuery(query: LogicalPlan, conf: SQLConf, parallelism: => Int) {
   import WrittenQuery._
 
-  /** What the query's author said of the distribution or the order that the write keeps. */
+  /** The distribution or order that the query's author asked for, and that the write keeps; None where there is none. */
   lazy val usersDistribution: Option[String] = UsersDistribution.in(query)
 
   /** Subqueries count as far as they give rows: those of IN and EXISTS, which become joins. */

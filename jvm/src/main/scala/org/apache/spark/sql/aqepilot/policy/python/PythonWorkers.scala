@@ -15,8 +15,8 @@ import org.apache.spark.sql.aqepilot.spark.{Application, FailOpen, Recent, Sessi
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
-/** The worker processes of one owner: as many as `spark.aqepilot.python.workers`. Who asks takes one for the ask and
-  * speaks to it in its own thread (each change of thread may wait for a core): its turn and then the answer have the
+/** The worker processes of one owner: as many as `spark.aqepilot.python.workers`. A thread that asks takes one for the ask and
+  * writes to it itself (each change of thread may wait for a core): its turn and then the answer have the
   * deadline each, and no ask waits longer. Threads of ours start processes and load functions; a process that has not
   * answered by the deadline is ended, and the next is started at once.
   *
@@ -159,7 +159,7 @@ final class PythonWorkers private (
   /** Name, state and detail of each worker and function.
     *
     * @param everyone
-    *   with what functions said of facts of other sessions
+    *   whether messages of functions about other sessions' facts are shown
     */
   def status(everyone: Boolean): Seq[(String, String, String)] =
     workers.map(w => (w.name.stripPrefix("aqepilot-"), w.state, w.detail)) ++

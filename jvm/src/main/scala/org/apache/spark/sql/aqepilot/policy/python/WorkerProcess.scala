@@ -38,7 +38,7 @@ final class WorkerProcess private (process: Process, name: String) extends Loggi
     * @param end
     *   as of `System.nanoTime`
     * @throws java.io.IOException
-    *   it is gone, is late, or speaks another protocol
+    *   it is gone, is late, or has another protocol
     */
   def greet(end: Long): Unit = {
     def failed(why: String) =
