@@ -30,7 +30,7 @@ ALL = {("sql", name): case for name, case in hostile.SQL.items()} | {
     ("python", name): case for name, case in hostile.PYTHON.items()
 }
 # `make hostile` has all.
-SOME = list(ALL) if tiers.ALL else [*list(ALL)[::30], PRINTS]
+SOME = list(ALL) if tiers.ALL else [*list(ALL)[::21], PRINTS]
 CASES = {key: ALL[key] for key in ALL if key in SOME}
 every_case = pytest.mark.parametrize("key", CASES, ids=lambda key: f"{key[0]}: {key[1]}")
 MINOR = ".".join(pyspark.__version__.split(".")[:2])

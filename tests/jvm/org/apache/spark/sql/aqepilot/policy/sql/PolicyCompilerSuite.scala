@@ -61,11 +61,19 @@ class PolicyCompilerSuite extends AnyFunSuite with SampleFacts {
       Some(1),
       Some(26)
     ),
+    ("string(round(side.max_bytes / 3D, 1024 * 1024))", FunctionNotAllowed, Some(1), Some(8)),
+    ("string(ceil(side.non_empty_ratio, -5000))", FunctionNotAllowed, Some(1), Some(8)),
     (
-      "aggregate(side.bytes_by_partition_id, '', (all, b) -> concat(all, all, 'x'))",
+      "string(size(array_distinct(transform(side.bytes_by_partition_id, b -> struct(b)))))",
       FunctionNotAllowed,
       Some(1),
-      Some(1)
+      Some(13)
+    ),
+    (
+      "string(arrays_overlap(array(array(1L)), array(side.bytes_by_partition_id)))",
+      FunctionNotAllowed,
+      Some(1),
+      Some(8)
     ),
     ("1", WrongAnswerType, Some(1), Some(1)),
     ("  side.is_left", WrongAnswerType, Some(1), Some(3)),
@@ -134,6 +142,13 @@ class PolicyCompilerSuite extends AnyFunSuite with SampleFacts {
     assert(answer("try_divide(1, 0) IS NULL", BooleanType) == true)
     assert(answer("try_cast(join.type AS int) IS NULL", BooleanType) == true)
     assert(answer("join.type RLIKE '^IN'", BooleanType) == true)
+    assert(answer(
+      "join.type LIKE 'I%E_' AND join.type LIKE ANY ('x', 'I%N%R')",
+      BooleanType
+    ) == true)
+    assert(answer("regexp_replace(split(upper(join.type), 'n|E')[0], '[A-M]', 'a')") == "aNN")
+    assert(answer("aggregate(array('a', 'b'), '', (all, t) -> concat(all, t))") == "ab")
+    assert(answer("string(round(side.max_bytes, -1))") == "60")
     assert(answer("'a' AS decision") == "a")
   }
 

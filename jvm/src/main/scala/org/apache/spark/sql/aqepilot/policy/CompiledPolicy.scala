@@ -128,7 +128,7 @@ object SqlPolicy {
     case None         =>
       val reason =
         if (e.isInstanceOf[OutOfMemoryError]) Reason.EvaluationTooLarge else Reason.EvaluationFailed
-      EvaluationFailure(ErrorText.of(e), reason)
+      EvaluationFailure(ErrorText.sentence(e), reason)
   }
 
   /** Resolves classes as this jar does, whichever class loader the calling thread has. */

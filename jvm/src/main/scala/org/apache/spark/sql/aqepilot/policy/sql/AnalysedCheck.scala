@@ -2,21 +2,28 @@ package org.apache.spark.sql.aqepilot.policy.sql
 
 import org.apache.spark.sql.aqepilot.policy.PolicyError
 import org.apache.spark.sql.catalyst.expressions.{
-  ArrayAggregate,
+  ArrayDistinct,
+  ArrayExcept,
+  ArrayIntersect,
+  ArrayUnion,
+  ArraysOverlap,
   Cast,
   Expression,
-  JsonToStructs,
   LeafExpression,
   PlanExpression,
+  RoundBase,
   UserDefinedExpression
 }
 import org.apache.spark.sql.catalyst.trees.Origin
+import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.types._
 
-/** Checks of what only analysis tells: types, and what a name or keyword stands for. */
+/** Checks an analysed expression: types, and what a name or keyword stands for. */
 private[policy] object AnalysedCheck {
   import PolicyError._
   import TextCheck.refuse
+
+  private val MaxDigits = 1000
 
   /** @param answers the types that are allowed
     * @param whole the place of the expression, for what concerns all of it
@@ -46,11 +53,16 @@ private[policy] object AnalysedCheck {
       refuse(NotPure, s"'${e.prettyName}' does not always give the same answer.", at)
     case leaf: LeafExpression if leaf.getClass.getSimpleName.startsWith("Current") =>
       refuse(NotPure, s"'${e.prettyName}' depends on more than the facts.", at)
-    case aggregate: ArrayAggregate if !isFixedSize(aggregate.zero.dataType) =>
+    case round: RoundBase if digits(round).exists(math.abs(_) > MaxDigits) =>
       refuse(
         FunctionNotAllowed,
-        "aggregate() may gather numbers, booleans or structs of them; gathering a " +
-          s"${aggregate.zero.dataType.typeName} can fill the driver's memory.",
+        s"'${e.prettyName}' takes a number of digits up to $MaxDigits, and this is ${digits(round).get}.",
+        at
+      )
+    case _ if comparesEach(e) =>
+      refuse(
+        FunctionNotAllowed,
+        s"'${e.prettyName}' compares each element with each other one, unless they are numbers or texts.",
         at
       )
     case c: Cast
@@ -60,12 +72,6 @@ private[policy] object AnalysedCheck {
         s"The field '${c.getTagValue(StructAnswer.field).get}' takes a ${c.dataType.simpleString} (or " +
           s"NULL), but this is a ${ErrorText.shorten(c.child.dataType.simpleString, 100)}. It is not " +
           "cast silently.",
-        at
-      )
-    case _: JsonToStructs | _: Cast if readsDecimals(e) =>
-      refuse(
-        FunctionNotAllowed,
-        "Decimals are not read out of JSON, nor out of the texts of an array, a map or a struct: read doubles.",
         at
       )
     case _ if e.resolved && holdsTime(e.dataType) =>
@@ -81,18 +87,18 @@ private[policy] object AnalysedCheck {
     case other => other.typeName.startsWith("date") || other.typeName.startsWith("time")
   }
 
-  /** Whether decimals are read where their exponents are not seen: 1e-99999999 takes hours to round. */
-  private def readsDecimals(e: Expression): Boolean = e match {
-    case c: Cast =>
-      !Looks.isText(c.child.dataType) && Looks.holds(c.child.dataType)(Looks.isText) &&
-      Looks.holds(c.dataType)(_.isInstanceOf[DecimalType])
-    case other => Looks.holds(other.dataType)(_.isInstanceOf[DecimalType])
-  }
+  /** A constant, by Spark's own rule. */
+  private def digits(round: RoundBase): Option[Long] =
+    Option(round.children(1).eval()).collect { case scale: Int => scale.toLong }
 
-  private def isFixedSize(dataType: DataType): Boolean = dataType match {
-    case _: NumericType | BooleanType | NullType => true
-    case struct: StructType                      => struct.forall(f => isFixedSize(f.dataType))
-    case _                                       => false
+  /** Spark hashes numbers and texts only: the others take time by the square of their number. */
+  private def comparesEach(e: Expression): Boolean = e match {
+    case _: ArrayDistinct | _: ArrayUnion | _: ArrayIntersect | _: ArrayExcept | _: ArraysOverlap =>
+      e.children.map(_.dataType).exists {
+        case ArrayType(element, _) => !TypeUtils.typeWithProperEquals(element)
+        case _                     => false
+      }
+    case _ => false
   }
 
   /** The same type, NULL, or a number that the answer's type holds without loss (a decimal for a

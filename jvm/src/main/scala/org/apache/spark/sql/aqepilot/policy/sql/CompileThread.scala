@@ -7,19 +7,18 @@ import org.apache.spark.sql.aqepilot.policy.PolicyError
 
 /** Runs a compilation on a thread of its own.
   *
-  * Parser and analyser recurse with the text's nesting, and the caller may stand deep in its stack
-  * already: here the stack is large and empty, and no thread-local of an analysis under way
-  * (`AnalysisContext`) is in sight.
+  * Parser and analyser recurse with the text's nesting, and the caller's stack may be nearly full. The thread has a
+  * large, empty stack, and no thread-local of an analysis under way (`AnalysisContext`).
   *
-  * There are never more than [[MaxThreads]], also of those whose callers no longer wait. Who finds no thread free waits
-  * for a moment, and for another moment nobody does: a text that is compiled for long is not what another session's
-  * queries wait for.
+  * There are never more than [[MaxThreads]], also of those whose callers no longer wait. A caller that finds no thread
+  * free waits for two seconds. For ten seconds after that no caller waits: another session's text that compiles for
+  * long does not hold queries.
   */
 private[policy] object CompileThread {
   private val StackBytes = 64L << 20 // reserved; memory is used as far as the text is nested
   private val TimeoutSeconds = 60L
   private val CpuSeconds = 10L
-  private val LookMillis = 200L
+  private val PollMillis = 200L
   private val TurnNanos = TimeUnit.SECONDS.toNanos(2)
   private val BusyNanos = TimeUnit.SECONDS.toNanos(10)
 
@@ -87,7 +86,7 @@ private[policy] object CompileThread {
     var outcome = Option.empty[Either[PolicyError, T]]
     var isLate = false
     while (outcome.isEmpty && !isLate)
-      try outcome = Some(task.get(LookMillis, TimeUnit.MILLISECONDS))
+      try outcome = Some(task.get(PollMillis, TimeUnit.MILLISECONDS))
       catch {
         case _: TimeoutException =>
           isLate = System.nanoTime() > end || cpuNanos(thread) > mostCpuNanos

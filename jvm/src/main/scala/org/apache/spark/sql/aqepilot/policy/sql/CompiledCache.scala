@@ -8,7 +8,7 @@ import scala.annotation.tailrec
 import org.apache.spark.sql.aqepilot.policy.{PolicyError, SqlPolicy}
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** What was compiled or refused last, least recently used first out.
+/** The texts that were compiled or refused last; the least recently used one leaves first.
   *
   * @param maxTextBytes upper bound of the texts' UTF-16 bytes, all together
   */
@@ -18,11 +18,13 @@ final private[policy] class CompiledCache(maxEntries: Int, maxTextBytes: Long) {
   private val entries = new LinkedHashMap[Key, Outcome](16, 0.75f, true)
   private var textBytes = 0L
 
-  /** What is being compiled; none where the thread that did it was ended. */
+  /** The texts that are being compiled; None where the compiling thread was ended. */
   private val begun = new ConcurrentHashMap[Key, CompletableFuture[Option[Outcome]]]
 
-  /** Compiles outside the lock, and no text twice: who comes while another thread compiles it waits for that, and tries
-    * again where that was ended. What was not tried is not kept.
+  /** The outcome of a text, which is compiled if nobody has done so.
+    *
+    * Compiles outside the lock, and no text twice: a second caller waits for the first one's outcome. If the first one
+    * was ended, the second one compiles. An outcome that is passing is not kept.
     */
   @tailrec
   def getOrElseUpdate(key: Key)(compile: => Outcome): Outcome = {

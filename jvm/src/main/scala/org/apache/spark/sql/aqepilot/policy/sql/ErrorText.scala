@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.policy.sql
 
-/** Spark's error messages, cut down to the sentence that helps a policy's author. */
+/** Spark's error messages, cut down to the sentence that helps the author of a policy. */
 private[aqepilot] object ErrorText {
   private val MaxLength = 300
 
@@ -10,12 +10,12 @@ private[aqepilot] object ErrorText {
   private val ErrorClass = """^\[[A-Z0-9_.]+\]\s*""".r
   private val Tail = """(?s)(\s*SQLSTATE: \w+|\n== SQL.*|;?\n.*|;line \d+ pos \d+.*)""".r
 
-  def of(error: Throwable): String = error match {
+  def sentence(error: Throwable): String = error match {
     case _: StackOverflowError => "the expression is nested too deeply"
     case _: OutOfMemoryError   => "its values take more memory than the driver has left"
     case _                     =>
-      val sentence = ofMessage(error.getMessage)
-      if (sentence.isEmpty) error.getClass.getSimpleName else sentence
+      val message = ofMessage(error.getMessage)
+      if (message.isEmpty) error.getClass.getSimpleName else message
   }
 
   def ofMessage(message: String): String = {

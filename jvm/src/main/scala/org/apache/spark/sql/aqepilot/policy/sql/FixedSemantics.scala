@@ -15,10 +15,10 @@ import org.apache.spark.sql.catalyst.expressions.{
   Expression,
   NamedExpression
 }
-import org.apache.spark.sql.catalyst.optimizer.{ConstantFolding, Optimizer}
+import org.apache.spark.sql.catalyst.optimizer.Optimizer
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Project, Statistics}
-import org.apache.spark.sql.catalyst.{FunctionIdentifier, QueryPlanningTracker}
+import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
@@ -33,15 +33,10 @@ private[policy] object FixedSemantics {
     pinned.setConfString("spark.sql.ansi.enabled", "true")
     pinned.setConfString("spark.sql.session.timeZone", "UTC")
     pinned.setConfString("spark.sql.caseSensitive", "false")
-    // ConstantParts does it, and does not wait for what takes for ever.
-    pinned.setConfString("spark.sql.optimizer.excludedRules", ConstantFolding.ruleName)
     pinned
   }
 
   private val functions = FunctionRegistry.builtin.clone()
-
-  private val identifiers: Map[String, FunctionIdentifier] =
-    functions.listFunction().map(id => id.funcName -> id).toMap
 
   // Groups by Spark's own documentation of its functions.
   private val groups: Map[String, String] = functions
@@ -61,10 +56,6 @@ private[policy] object FixedSemantics {
 
   /** None when this Spark has no such built-in function. */
   def groupOf(function: String): Option[String] = groups.get(function.toLowerCase(Locale.ROOT))
-
-  /** A call of a built-in function. */
-  def built(function: String, arguments: Seq[Expression]): Expression =
-    functions.lookupFunction(identifiers(function), arguments)
 
   def parse(text: String): Expression = {
     SharedExpressions.makeFor(text)

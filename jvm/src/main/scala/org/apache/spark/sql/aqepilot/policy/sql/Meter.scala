@@ -6,48 +6,47 @@ import scala.util.control.NoStackTrace
 
 import org.apache.spark.sql.aqepilot.reasons.Reason
 
-/** What an ask may still cost on this thread: processor time, so that a busy machine takes nothing from it. */
+/** The time that an ask may still take on this thread: processor time, so that a busy machine takes nothing from it. */
 object AskBudget {
 
-  /** For who sets none: `aqepilot_check`, the constant parts of a text. */
+  /** Where nobody sets another. */
   val DefaultNanos: Long = 1000L * 1000 * 1000
 
   private val clock = ManagementFactory.getThreadMXBean
-  private val isTold = clock.isCurrentThreadCpuTimeSupported && clock.isThreadCpuTimeEnabled
+  private val hasThreadTime = clock.isCurrentThreadCpuTimeSupported && clock.isThreadCpuTimeEnabled
 
   /** @param end
     *   in the thread's processor time
     */
   final private case class Budget(nanos: Long, end: Long)
 
-  private val ofThread = new ThreadLocal[Budget]
+  private val current = new ThreadLocal[Budget]
 
-  /** Runs what may take so long altogether. */
+  /** Runs a body whose evaluations may take so long altogether. */
   def within[T](nanos: Long)(body: => T): T = {
-    val outer = ofThread.get()
-    ofThread.set(Budget(nanos, now() + nanos))
+    val outer = current.get()
+    current.set(Budget(nanos, now() + nanos))
     try body
-    finally if (outer == null) ofThread.remove() else ofThread.set(outer)
+    finally if (outer == null) current.remove() else current.set(outer)
   }
 
   private[policy] def end(): Long = {
-    val budget = ofThread.get()
+    val budget = current.get()
     if (budget == null) now() + DefaultNanos else budget.end
   }
 
-  /** Whether who began at a time of [[now]] has taken half of the thread's budget by itself: else others have spent it.
-    */
+  /** Whether half of the thread's budget or more was spent since a time of [[now]]. */
   private[policy] def isSpentSince(begun: Long): Boolean = {
-    val budget = ofThread.get()
+    val budget = current.get()
     now() - begun >= (if (budget == null) DefaultNanos else budget.nanos) / 2
   }
 
-  /** The processor time of this thread, where the JVM tells it, or else the time. */
+  /** The processor time of this thread in nanoseconds; the time where the JVM does not measure it. */
   private[policy] def now(): Long =
-    if (isTold) clock.getCurrentThreadCpuTime else System.nanoTime()
+    if (hasThreadTime) clock.getCurrentThreadCpuTime else System.nanoTime()
 }
 
-/** An evaluation costs more than it may. */
+/** Ends an evaluation that costs more than it may. */
 final private[policy] class TooCostly(val reason: Reason, message: String)
     extends RuntimeException(message)
     with NoStackTrace
@@ -61,7 +60,7 @@ private[policy] object TooCostly {
     }
 }
 
-/** Counts what one evaluation of an expression costs, and ends it when that is too much.
+/** Counts what one evaluation of an expression costs, and ends the evaluation when that is too much.
   *
   * An expression that is run by one thread at a time has one.
   */
@@ -70,94 +69,74 @@ final private[policy] class Meter extends Serializable {
 
   @transient private var end = 0L
   @transient private var bytes = 0L
-  @transient private var unlooked = 0L
+  @transient private var steps = 0L
+  @transient private var nextLookSteps = 0L
+  @transient private var nextLookNanos = 0L
 
+  /** Begins an evaluation. One of few steps is not ended: if it takes long, it loads classes. */
   def start(): Unit = {
     end = AskBudget.end()
     bytes = 0L
-    unlooked = 0L
+    steps = 0L
+    nextLookSteps = FewSteps
+    nextLookNanos = System.nanoTime() + LookNanos
   }
 
-  /** One more part is evaluated, or some hundred characters are looked at. */
-  def step(): Unit = work(StepWork)
-
-  /** A part gave this value.
+  /** Something is done once more: a lambda is called, some characters are read.
     *
-    * @throws TooCostly
+    * @throws TooCostly if the ask's time is over, or the thread was interrupted
+    */
+  def step(): Unit = take(1)
+
+  /** A function has made a value.
+    *
+    * @throws TooCostly if the value is too large, or all values of this evaluation together
     */
   def charge(value: Any): Unit = {
-    val size = ValueSize.of(value, MaxValueBytes)
-    if (size > MaxValueBytes) tooLarge("a value", MaxValueBytes)
-    hold(size)
-    work(size / BytesOfWork)
+    val size = ValueSize.bytes(value, MaxValueBytes)
+    if (size > 0) {
+      bytes += size
+      if (size > MaxValueBytes) tooLarge("a value", MaxValueBytes)
+      if (bytes > MaxBytes) tooLarge("values", MaxBytes)
+      take(size / BytesOfStep)
+    }
   }
 
-  /** Something of this size is made, and kept for a while.
-    *
-    * @throws TooCostly
-    */
-  def hold(size: Long): Unit = {
-    bytes += size
-    if (bytes > MaxBytes) tooLarge("values", MaxBytes)
+  private def take(more: Long): Unit = {
+    steps += more
+    if (steps >= nextLookSteps) {
+      nextLookSteps = steps + StepsUnlooked
+      if (System.nanoTime() - nextLookNanos > 0) look()
+    }
   }
 
-  /** A function has been given another argument.
-    *
-    * @param all
-    *   bytes of its arguments so far
-    * @throws TooCostly
-    */
-  def give(size: Long, all: Long): Unit = {
-    if (all > MaxArgumentBytes) tooLarge("the arguments of one function", MaxArgumentBytes)
-    work(size / BytesOfWork)
+  // System.nanoTime takes some 20 nanoseconds, a thread's processor time a microsecond.
+  private def look(): Unit = {
+    nextLookNanos = System.nanoTime() + LookNanos
+    if (AskBudget.now() > end)
+      throw new TooCostly(
+        Reason.EvaluationDeadline,
+        "It takes longer than spark.aqepilot.ask.deadline allows."
+      )
+    if (Thread.currentThread().isInterrupted)
+      throw new TooCostly(Reason.EvaluationFailed, "The query's thread was interrupted.")
   }
 
-  /** Each part of one value is compared with each of another.
-    *
-    * @throws TooCostly
-    */
-  def compare(one: Long, other: Long): Unit =
-    if (one.toDouble * other > MaxComparisons)
-      tooSlow(s"It compares each of $one parts with each of $other.")
-    else work(one * other / ComparisonsOfWork)
-
-  /** @throws TooCostly */
-  def tooSlow(message: String): Nothing = throw new TooCostly(Reason.EvaluationDeadline, message)
-
-  /** @throws TooCostly */
-  def tooLarge(what: String, allowed: Long = MaxValueBytes): Nothing =
+  private def tooLarge(what: String, allowed: Long) =
     throw new TooCostly(
       Reason.EvaluationTooLarge,
       s"It takes too much memory: $what of more than the $allowed bytes that are allowed."
     )
-
-  private def work(units: Long): Unit = {
-    unlooked += units
-    if (unlooked >= WorkUnlooked) {
-      unlooked = 0
-      look()
-    }
-  }
-
-  private def look(): Unit =
-    if (AskBudget.now() > end) tooSlow("It takes longer than spark.aqepilot.ask.deadline allows.")
-    else if (Thread.currentThread().isInterrupted)
-      throw new TooCostly(Reason.EvaluationFailed, "The query's thread was interrupted.")
 }
 
 private[policy] object Meter {
-  // A unit is a few nanoseconds. To look at the clock takes longer than a step.
-  private val WorkUnlooked = 4096L
-  private val StepWork = 16L
-  private val BytesOfWork = 16L
-  private val ComparisonsOfWork = 4L
-  private val MaxComparisons = 4L << 20
+  private val FewSteps = 256L
+  private val StepsUnlooked = 16L
+  private val BytesOfStep = 256L
+  private val LookNanos = 1000L * 1000
 
   /** Of one value: an array of a million longs has 8 MiB. */
   val MaxValueBytes: Long = 16L << 20
-
-  /** Of the arguments of one function, which makes something of them in one go. */
-  val MaxArgumentBytes: Long = 2 * MaxValueBytes
 
   /** Of all values of an evaluation. */
   val MaxBytes: Long = 128L << 20

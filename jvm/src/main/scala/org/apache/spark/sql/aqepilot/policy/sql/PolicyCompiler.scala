@@ -19,10 +19,10 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** SQL text -> parsed -> checked -> analysed -> optimised -> bound, once per (text, facts, type).
+/** Compiles a SQL text: parses, checks, analyses, optimises and binds it, once per text, facts and types.
   *
-  * Safe from any thread, with or without a session. Nothing is thrown but InterruptedException, and
-  * OutOfMemoryError where no thread can be started.
+  * Safe from any thread, with or without a session. Throws InterruptedException, and OutOfMemoryError if no thread can
+  * be started; every other error is a [[PolicyError]].
   */
 object PolicyCompiler {
   import PolicyError._
@@ -33,7 +33,7 @@ object PolicyCompiler {
   private val cache = new CompiledCache(maxEntries = 256, maxTextBytes = 8L << 20)
 
   /** @param facts the schema of the rows that the policy will be asked with
-    * @param answers the types that its answers may have, of which it has one; a NULL literal is always admitted
+    * @param answers the allowed types of its answers, of which it has one; a NULL literal is always allowed
     */
   def compile(
       text: String,
@@ -81,16 +81,14 @@ object PolicyCompiler {
   private def orError[T](body: => T): Either[PolicyError, T] =
     try FixedSemantics.under(Right(body))
     catch {
-      case e: Refused                               => Left(e.error)
-      case e: Throwable if TooCostly.in(e).nonEmpty =>
-        Left(error(
-          TooComplex,
-          s"A constant part of the expression: ${TooCostly.in(e).get.getMessage}"
-        ))
+      case e: Refused           => Left(e.error)
       case e: ParseException    => Left(syntax(e))
       case e: AnalysisException => Left(errorOf(codeOf(e), e))
       case e: OutOfMemoryError  =>
-        Left(error(TooComplex, s"A constant part of the expression fails: ${ErrorText.of(e)}."))
+        Left(error(
+          TooComplex,
+          s"A constant part of the expression fails: ${ErrorText.sentence(e)}."
+        ))
       case _: StackOverflowError =>
         Left(error(TooComplex, "The expression is nested too deeply: write it flatter."))
       case e: ArithmeticException      => Left(constantFails(e))
@@ -98,7 +96,7 @@ object PolicyCompiler {
       case e: RuntimeException if e.isInstanceOf[org.apache.spark.SparkThrowable] =>
         Left(constantFails(e))
       case e: Throwable =>
-        Left(error(InternalError, s"${e.getClass.getSimpleName}: ${ErrorText.of(e)}"))
+        Left(error(InternalError, s"${e.getClass.getSimpleName}: ${ErrorText.sentence(e)}"))
     }
 
   /** @param reads the fact paths that the optimised expression reads */
@@ -108,8 +106,6 @@ object PolicyCompiler {
     TextNesting.check(text)
     val parsed = FixedSemantics.parse(text)
     ExpressionSize.check(parsed)
-    WrittenOut.check(parsed)
-    TypeSize.check(parsed)
     val checked = StructAnswer(new TextCheck(facts)(parsed), answers.head)
     val relation = FixedSemantics.relation(facts)
     val analysed = {
@@ -119,8 +115,7 @@ object PolicyCompiler {
         .fold(as)(FixedSemantics.analyze(_, relation))
     }
     val answer = AnalysedCheck(single(analysed, relation, parsed.origin), answers, parsed.origin)
-    val optimised =
-      single(FixedSemantics.optimize(ConstantParts.in(analysed)), relation, parsed.origin)
+    val optimised = single(FixedSemantics.optimize(analysed), relation, parsed.origin)
     ExpressionSize.check(optimised)
     val cast =
       if (optimised.dataType == answer) optimised else Cast(optimised, answer, Some("UTC"))
@@ -173,7 +168,10 @@ object PolicyCompiler {
     PolicyError(code, ErrorText.ofMessage(e.message), e.line, e.startPosition.map(_ + 1), Nil)
 
   private def constantFails(e: Throwable): PolicyError =
-    error(ConstantFails, s"A constant part of the expression always fails: ${ErrorText.of(e)}")
+    error(
+      ConstantFails,
+      s"A constant part of the expression always fails: ${ErrorText.sentence(e)}"
+    )
 
   private def error(code: String, message: String): PolicyError =
     PolicyError(code, message, None, None, Nil)

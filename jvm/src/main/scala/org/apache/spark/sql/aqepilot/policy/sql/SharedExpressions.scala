@@ -6,13 +6,12 @@ import org.apache.spark.sql.catalyst.trees.{CurrentOrigin, Origin}
 
 /** Expressions that Catalyst makes once for a driver and hands to every query, as `Literal.TrueLiteral`.
   *
-  * Each of them keeps the place in the text that was being read when it was made, for the rest of the driver's
-  * life: the error of `LIMIT true` names that place. Were a policy's text the first to need one, errors of the
-  * user's queries would point into it.
+  * Each of them keeps the place in the text for which it was made, until the driver ends: the error of `LIMIT true`
+  * names that place. If a policy's text were the first to need one, errors of the user's queries would point into it.
   */
 private[policy] object SharedExpressions {
 
-  /** The objects that hold them, in 3.5 to 4.3; a Spark need not have all. */
+  /** The objects that hold them, in Spark 3.5 to 4.3; one release has not all of them. */
   private val holders = Seq(
     "analysis.CurrentNamespace",
     "analysis.UnresolvedSeed",
@@ -29,12 +28,12 @@ private[policy] object SharedExpressions {
     "expressions.aggregate.NoOp"
   )
 
-  /** What the user's own first `array_sort` makes has that query's place, which its error names. */
+  /** Made only if a text uses the function: the user's own first `array_sort` would make it with that query's place. */
   private val ofFunction = "array_sort" -> "expressions.ArraySort"
 
   private lazy val made: Unit = holders.foreach(make)
 
-  /** Makes those that reading a text needs, of no text, where they are not there yet. */
+  /** Makes those that a text needs, with no place, unless they exist. */
   def makeFor(text: String): Unit = CurrentOrigin.withOrigin(Origin()) {
     made
     val (function, holder) = ofFunction

@@ -28,7 +28,7 @@ private[policy] object StructAnswer {
   import PolicyError._
   import TextCheck.refuse
 
-  /** On the casts that are made here: what the field is called. */
+  /** The field's name, on the casts that are made here. */
   val field: TreeNodeTag[String] = TreeNodeTag[String]("aqepilot.field")
 
   def apply(parsed: Expression, answer: DataType): Expression = answer match {
@@ -51,7 +51,7 @@ private[policy] object StructAnswer {
     case _ => parsed
   }
 
-  /** The struct around an answer that gives its one field only, if the answer's type is that field's. */
+  /** The struct around an answer that is its main field alone; None where the answer has another type. */
   def around(parsed: Expression, answer: DataType, is: DataType): Option[Expression] =
     (answer, AnswerField.bareOf(answer)) match {
       case (struct: StructType, Some(field)) if field.dataType == is =>
@@ -67,7 +67,7 @@ private[policy] object StructAnswer {
       )
     })
 
-  /** Changes the values that an expression may come to: through CASE, if and coalesce. */
+  /** Changes the values that an expression hands on: the branches of CASE and if, the arguments of coalesce. */
   private def handedOn(e: Expression)(change: Expression => Expression): Expression = e match {
     case CaseWhen(branches, otherwise) =>
       CurrentOrigin.withOrigin(e.origin) {

@@ -24,11 +24,10 @@ import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
-/** Checks a parsed, not yet analysed text: here every name still has its place in the text.
+/** Checks a parsed text before it is analysed: every name still has its place in the text.
   *
-  * Allowed are the functions of [[allowedGroups]] but those of [[memoryFunctions]], which make big
-  * values of small ones: a policy runs in the driver. Nothing that reads the clock, the session or
-  * chance: replay must reproduce every answer.
+  * Allowed are the functions of [[allowedGroups]] without [[memoryFunctions]], which make large values of small ones: a
+  * policy runs in the driver. No function may read the clock, the session or chance: replay reproduces every answer.
   */
 final private[policy] class TextCheck(facts: StructType) {
   import PolicyError._
@@ -81,8 +80,8 @@ final private[policy] class TextCheck(facts: StructType) {
     }
   }
 
-  /** Whether only the analyser will tell what a part stands for: `IDENTIFIER('repeat')(...)`, and whatever a
-    * Spark adds to that. A parameter (`:p`) stands for nothing.
+  /** Whether the analyser replaces a part by another one: `IDENTIFIER('repeat')(...)`, and its like in later Sparks.
+    * A parameter (`:p`) is never replaced.
     */
   private def isNamedLater(e: Expression): Boolean =
     e.getClass.getName.startsWith("org.apache.spark.sql.catalyst.analysis.") &&
@@ -107,7 +106,7 @@ final private[policy] class TextCheck(facts: StructType) {
       case _ => facts.fieldNames.toSeq.map(_ + ".*")
     }
 
-  // What follows a fact that is no struct (an index into it, say) is for Spark to judge.
+  // Spark checks what follows a fact that is no struct, such as an index.
   private def isKnown(name: Seq[String], struct: StructType): Boolean =
     struct.fields.find(_.name.equalsIgnoreCase(name.head)).map(_.dataType).exists {
       case inner: StructType if name.size > 1 => isKnown(name.tail, inner)
@@ -116,26 +115,30 @@ final private[policy] class TextCheck(facts: StructType) {
 
   private def checkFunction(nameParts: Seq[String], at: Origin): Unit = {
     val name = nameParts.map(lower).mkString(".")
-    val says = s"The function ${quote(name)}"
+    val function = s"The function ${quote(name)}"
     if (name != AqePilotBytes.name) FixedSemantics.groupOf(name) match {
       case None =>
         val near = NearestNames.of(name, allowedFunctions)
         val advice = if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
         val only = "functions of a session or a catalog may not be used."
-        refuse(UnknownFunction, s"$says is not built into Spark: $only$advice", at, near)
+        refuse(UnknownFunction, s"$function is not built into Spark: $only$advice", at, near)
       case Some("agg_funcs") =>
-        refuse(NotScalar, s"$says is an aggregate: $onlyFacts $arrayAdvice", at)
+        refuse(NotScalar, s"$function is an aggregate: $onlyFacts $arrayAdvice", at)
       case Some("window_funcs") =>
-        refuse(NotScalar, s"$says needs a window: $onlyFacts", at)
+        refuse(NotScalar, s"$function needs a window: $onlyFacts", at)
       case Some("generator_funcs") =>
-        refuse(NotScalar, s"$says makes rows: $onlyFacts", at)
+        refuse(NotScalar, s"$function makes rows: $onlyFacts", at)
       case _ if notPureFunctions(name) => refuse(NotPure, notPure(name), at)
       case Some("datetime_funcs")      => refuse(NotPure, TextCheck.noDates, at)
       case _ if memoryFunctions(name)  =>
-        refuse(FunctionNotAllowed, s"$says can fill the driver's memory: write it without.", at)
+        refuse(
+          FunctionNotAllowed,
+          s"$function can fill the driver's memory: write the text without it.",
+          at
+        )
       case Some(group) if !allowedGroups(group) =>
         val kinds = allowedGroups.toSeq.sorted.map(_.stripSuffix("_funcs")).mkString(", ")
-        refuse(FunctionNotAllowed, s"$says is not allowed: Spark's kinds $kinds are.", at)
+        refuse(FunctionNotAllowed, s"$function is not allowed: Spark's kinds $kinds are.", at)
       case _ =>
     }
   }
@@ -194,7 +197,7 @@ private[policy] object TextCheck {
     "user"
   )
 
-  // Refused without this list too; with it the reason is the right one.
+  // Later checks refuse these too; this list gives them the right code.
   private val notPureFunctions = sessionNames ++ Set(
     "curdate",
     "current_timezone",

@@ -5,12 +5,12 @@ import java.util.Locale
 import org.apache.spark.sql.aqepilot.policy.PolicyError
 import org.apache.spark.sql.catalyst.trees.Origin
 
-/** Refuses a text that is nested too deeply before Spark's parser sees it, whose time grows with
-  * the square of the nesting and worse.
+/** Refuses a text that is nested too deeply before Spark parses it: the parser's time grows with the square of the
+  * nesting, or faster.
   *
-  * Counted are open brackets and CASEs, prefix operators in a row, lambda arrows, and the operators between two commas,
-  * ANDs and the like, each of which is a level of its own; what stands in quotes and comments is not. Where those are
-  * not closed, Spark's reader begins again at each of their characters.
+  * Counts open brackets and CASEs, prefix operators in a row, lambda arrows, and the operators between two commas, ANDs
+  * and the like. Each operator is a level of the parsed tree. Quoted texts and comments are skipped. One that is long
+  * and not closed is refused: Spark's lexer would begin again at each of its characters.
   */
 private[policy] object TextNesting {
   private val Part =
@@ -33,9 +33,7 @@ private[policy] object TextNesting {
         case other if isOperator(other) => operators(open) += 1
         case _                          =>
       }
-      if (
-        part.subgroups.contains("") && word.length > MaxOpenChars || nestedComments(word) > MaxOpen
-      )
+      if (part.subgroups.contains("") && word.length > MaxOpenChars)
         TextCheck.refuse(
           PolicyError.Syntax,
           "A comment or a quoted text is not closed.",
@@ -58,10 +56,6 @@ private[policy] object TextNesting {
   private val Prefixes = Set("-", "+", "~", "!", "not")
   private val Ends = Set(",", "and", "or", "when", "then", "else")
   private val Operators = Set("div", "is", "like", "ilike", "rlike", "in", "between", "collate")
-
-  /** Spark's comments nest. */
-  private def nestedComments(part: String): Int =
-    if (part.startsWith("/*")) "/\\*".r.findAllMatchIn(part).size else 0
 
   private def isOperator(part: String): Boolean =
     Operators(part) || (part.length == 1 && !Character.isLetterOrDigit(part.head) && part != "_")

@@ -10,25 +10,24 @@ import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData, MapData}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** How large a Catalyst value is to who goes through it: an array of a text a hundred times has a hundred times its
-  * size, though the text is there once.
+/** The size of a Catalyst value to a function that goes through it: an array that holds one text a hundred times
+  * has a hundred times its size.
   */
 private[policy] object ValueSize {
   private val Reference = 8L
   private val TextObject = 16L
 
-  /** Whether values of a type have any size to speak of. */
+  /** Whether values of a type may be large. */
   def isAny(dataType: DataType): Boolean = dataType match {
     case _: StringType | BinaryType | _: ArrayType | _: MapType | _: StructType => true
     case _                                                                      => false
   }
 
-  /** In bytes. A row of facts, which is no value of the policy's, has none.
+  /** The size in bytes; zero for numbers and for rows of facts.
     *
-    * @param most
-    *   where it stops to count
+    * @param most counting may stop above this
     */
-  def of(value: Any, most: Long): Long = value match {
+  def bytes(value: Any, most: Long): Long = value match {
     case s: UTF8String         => s.numBytes.toLong
     case b: Array[Byte]        => b.length.toLong
     case a: UnsafeArrayData    => a.getSizeInBytes.toLong
@@ -36,18 +35,9 @@ private[policy] object ValueSize {
     case r: UnsafeRow          => r.getSizeInBytes.toLong
     case a: GenericArrayData   => elements(a.array, most)
     case a: ArrayData          => a.numElements() * Reference
-    case m: MapData            => of(m.keyArray(), most) + of(m.valueArray(), most)
+    case m: MapData            => bytes(m.keyArray(), most) + bytes(m.valueArray(), most)
     case r: GenericInternalRow => elements(r.values, most)
     case _                     => 0L
-  }
-
-  /** How many parts it has that are compared with others: characters, elements. */
-  def parts(value: Any): Long = value match {
-    case s: UTF8String  => s.numBytes.toLong
-    case b: Array[Byte] => b.length.toLong
-    case a: ArrayData   => a.numElements().toLong
-    case m: MapData     => m.numElements().toLong
-    case _              => 1L
   }
 
   private def elements(values: Array[_], most: Long): Long = {
@@ -56,7 +46,7 @@ private[policy] object ValueSize {
     while (i < values.length && size <= most) {
       size += (values(i) match {
         case s: UTF8String => TextObject + s.numBytes
-        case other         => of(other, most - size)
+        case other         => bytes(other, most - size)
       })
       i += 1
     }
