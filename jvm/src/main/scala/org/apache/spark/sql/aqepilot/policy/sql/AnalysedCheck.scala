@@ -33,12 +33,12 @@ private[policy] object AnalysedCheck {
   def apply(analysed: Expression, answers: Seq[DataType], whole: Origin): DataType = {
     analysed.foreach(e => checkPart(e, if (e.origin.line.isDefined) e.origin else whole))
     answers.find(admits(analysed.dataType, _)).getOrElse {
-      val (is, wanted) =
+      val (actual, wanted) =
         (analysed.dataType.simpleString, answers.map(_.simpleString).mkString(" or "))
       refuse(
         WrongAnswerType,
         s"The answer must be a $wanted (or NULL, which leaves it to Spark), but this is a " +
-          s"${ErrorText.shorten(is, 100)}. It is not cast silently.",
+          s"${ErrorText.shorten(actual, 100)}. It is not cast silently.",
         whole
       )
     }
@@ -95,8 +95,9 @@ private[policy] object AnalysedCheck {
   private def comparesEach(e: Expression): Boolean = e match {
     case _: ArrayDistinct | _: ArrayUnion | _: ArrayIntersect | _: ArrayExcept | _: ArraysOverlap =>
       e.children.map(_.dataType).exists {
-        case ArrayType(element, _) => !TypeUtils.typeWithProperEquals(element)
-        case _                     => false
+        case ArrayType(NullType, _) => false
+        case ArrayType(element, _)  => !TypeUtils.typeWithProperEquals(element)
+        case _                      => false
       }
     case _ => false
   }
