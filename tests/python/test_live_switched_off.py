@@ -104,6 +104,7 @@ WORDS = {
     "key_count": [0, 1, 2],
     "join_count": [0, 1],
     "spark_version": ["3.5.9", "4.3.0"],
+    "ms_per_mb": [1.0, 1000.0, 100_000.0],
 }
 HINTS = ("left_hint", "right_hint", "run_time_hint")
 NUMBERS = [1, 2, 7, 16, 200, 1000, 5000]
@@ -114,6 +115,8 @@ COLUMNS = ["k", "day", "region"]
 def drawn(kind: str, name: str, rng: random.Random) -> Any:
     if name in WORDS:
         return rng.choice(WORDS[name])
+    if kind.startswith("struct<"):
+        return {name: drawn(inner, name, rng) for name, inner in catalog.fields_of(kind).items()}
     if name in HINTS:
         return rng.choice([None, None, None, "BROADCAST", "NO_BROADCAST_HASH"])
     plain: dict[str, Callable[[], Any]] = {
