@@ -61,9 +61,9 @@ final private class FirstAsk(sc: SparkContext, set: PolicySet) {
   private def facts: Seq[InternalRow] = {
     val conf = new SQLConf
     Seq[InternalRow](
-      CommonFacts.query.row(Query(sc, conf, None)),
+      CommonFacts.query.row(Query.of(sc, conf, None)),
       CommonFacts.cluster.row(sc),
-      CommonFacts.conf(conf)
+      CommonFacts.settings(conf).facts
     )
   }
 }

@@ -1,26 +1,76 @@
 package org.apache.spark.sql.aqepilot.facts
 
+import java.util.concurrent.atomic.AtomicReference
+
 import org.apache.spark.sql.aqepilot.settings.RunIdentity
-import org.apache.spark.sql.aqepilot.spark.{BySettings, SparkJoinRules}
+import org.apache.spark.sql.aqepilot.spark.{Application, BySettings, SparkJoinRules}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 import org.apache.spark.util.Utils
 import org.apache.spark.{SPARK_VERSION, SparkContext}
 
-/** The query that is being planned, and where.
+/** The settings of a session.
   *
   * @param conf
-  *   the session's settings
+  *   a copy that nobody changes, the same for all sessions with equal settings
+  * @param facts
+  *   those of them that are facts
+  */
+final class Settings private[facts] (val conf: SQLConf, val facts: InternalRow)
+
+/** The query that is being planned, and where.
+  *
+  * @param settings
+  *   the session's
   * @param executionId
   *   none outside an execution
+  * @param description
+  *   of the thread's jobs; null for none
+  * @param tags
+  *   of the thread's jobs, as Spark has them; null for none
   */
-final case class Query(sc: SparkContext, conf: SQLConf, executionId: Option[Long]) {
-  private[facts] lazy val run: RunIdentity = Runs.of(SQLConf.get, sc, executionId)
+final case class Query private (
+    sc: SparkContext,
+    settings: Settings,
+    executionId: Option[Long],
+    description: String,
+    tags: String
+) {
+  private[facts] lazy val run: RunIdentity = Runs.of(settings.conf, sc, executionId)
 
-  // The same for all that is asked about at one planning.
-  private[facts] lazy val row: InternalRow = CommonFacts.query.row(this)
-  private[facts] lazy val cluster: InternalRow = CommonFacts.cluster.row(sc)
+  private[facts] lazy val row: LazyRow = under(CommonFacts.query.row(this))
+
+  /** What is computed under the query's settings. */
+  private[facts] def under[T](body: => T): T = SQLConf.withExistingConf(settings.conf)(body)
+}
+
+object Query {
+
+  /** The query of this thread; the same object at each planning of one execution, so that its own facts are computed
+    * once.
+    *
+    * @param conf
+    *   the session's settings
+    */
+  def of(sc: SparkContext, conf: SQLConf, executionId: Option[Long]): Query = {
+    val query = Query(
+      sc,
+      CommonFacts.settings(conf),
+      executionId,
+      sc.getLocalProperty(SparkContext.SPARK_JOB_DESCRIPTION),
+      sc.getLocalProperty("spark.job.tags")
+    )
+    val latest = known.of(sc)
+    val before = latest.get
+    if (executionId.nonEmpty && query == before) before
+    else {
+      latest.set(query)
+      query
+    }
+  }
+
+  private val known = new Application.Value(_ => new AtomicReference[Query])
 }
 
 /** The facts that every decision point has. Null always means that Spark does not know. */
@@ -35,7 +85,7 @@ object CommonFacts {
 
   /** Those of the query itself. */
   val query: Facts[Query] = new Facts(
-    ofQuery("execution_id", "Spark's SQL execution id; null outside an execution (df.rdd)")(
+    ofQuery.fixed("execution_id", "Spark's SQL execution id; null outside an execution (df.rdd)")(
       _.executionId
     ),
     ofQuery(
@@ -43,13 +93,13 @@ object CommonFacts {
       "SHA-256 of the analysed plan without literals: the same recurring query has the same " +
         "fingerprint on any day and driver; null outside an execution"
     )(q => QueryFacts.fingerprint(q.executionId)),
-    ofQuery("description", "the job description (SparkContext.setJobDescription)")(
-      _.sc.getLocalProperty(SparkContext.SPARK_JOB_DESCRIPTION)
+    ofQuery.fixed("description", "the job description (SparkContext.setJobDescription)")(
+      _.description
     ),
-    ofQuery("app_name", "spark.app.name")(_.sc.appName),
-    ofQuery("app_id", "the application's id")(_.sc.applicationId),
-    ofQuery("user", "the user that runs the application")(_.sc.sparkUser),
-    ofQuery("tags", "job tags (SparkContext.addJobTag), sorted")(q => tags(q.sc)),
+    ofQuery.fixed("app_name", "spark.app.name")(_.sc.appName),
+    ofQuery.fixed("app_id", "the application's id")(_.sc.applicationId),
+    ofQuery.fixed("user", "the user that runs the application")(_.sc.sparkUser),
+    ofQuery.fixed("tags", "job tags (SparkContext.addJobTag), sorted")(q => tags(q.tags)),
     ofQuery("job", "the job that runs, the same name on each day")(_.run.job.value),
     ofQuery("job_source", sourceOf("its name", sourcesOfJobs))(_.run.job.source),
     ofQuery("run", "the run of the job, the same when its scheduler tries it again")(
@@ -65,15 +115,15 @@ object CommonFacts {
     HistoryFacts.query
   )
 
-  private def tags(sc: SparkContext): Seq[String] =
-    Option(sc.getLocalProperty("spark.job.tags")).toSeq
+  private def tags(tags: String): Seq[String] =
+    Option(tags).toSeq
       .flatMap(_.split(",").toSeq)
       .filter(_.nonEmpty)
       .sorted
 
   private val setting = Fact.of[SQLConf]
 
-  private val settings: Facts[SQLConf] = new Facts(
+  private val ofSettings: Facts[SQLConf] = new Facts(
     setting(
       "auto_broadcast_join_threshold",
       "spark.sql.autoBroadcastJoinThreshold, bytes; -1 = never"
@@ -164,10 +214,11 @@ object CommonFacts {
 
   private def excluded(rules: Option[String]): Seq[String] = rules.toSeq.flatMap(Utils.stringToSeq)
 
-  private val confs = new BySettings[InternalRow]
+  private val known = new BySettings[Settings]
 
-  /** The settings that are facts, read once for all sessions with equal ones. */
-  def conf(conf: SQLConf): InternalRow = confs.of(conf)(settings.row(_).copy())
+  /** The settings of a session, read once for all sessions with equal ones. */
+  def settings(conf: SQLConf): Settings =
+    known.of(conf)(copy => new Settings(copy, ofSettings.row(copy).copy()))
 
   private val ofCluster = Fact.of[SparkContext]
 
@@ -180,11 +231,14 @@ object CommonFacts {
       "tasks that run at once on one executor; null where an executor takes all its worker's cores and none " +
         "is there yet"
     )(Cluster.taskSlots),
-    ofCluster("executor_memory_bytes", "heap of an executor, bytes")(Cluster.executorMemoryBytes),
-    ofCluster("driver_memory_bytes", "heap of the driver, bytes")(_ =>
+    ofCluster.fixed(
+      "executor_memory_bytes",
+      "heap of an executor, bytes"
+    )(Cluster.executorMemoryBytes),
+    ofCluster.fixed("driver_memory_bytes", "heap of the driver, bytes")(_ =>
       Runtime.getRuntime.maxMemory()
     ),
-    ofCluster("spark_version", "the running Spark's version, e.g. 4.3.0")(_ => SPARK_VERSION)
+    ofCluster.fixed("spark_version", "the running Spark's version, e.g. 4.3.0")(_ => SPARK_VERSION)
   )
 
   private val fact = Fact.of[Query]
@@ -192,10 +246,10 @@ object CommonFacts {
   /** The first facts of every point, in this order. */
   val groups: Seq[Fact[Query]] = Seq(
     fact.struct("query", "the query that is being planned", query.schema)(_.row),
-    fact.struct("conf", "the session's settings that Spark's own rules read", settings.schema)(q =>
-      conf(q.conf)
+    fact.struct("conf", "the session's settings that Spark's own rules read", ofSettings.schema)(
+      _.settings.facts
     ),
-    fact.struct("cluster", "what the query runs on", cluster.schema)(_.cluster)
+    fact.group("cluster", "what the query runs on", cluster)(_.sc)
   )
 
   /** Their fields. */
@@ -203,9 +257,9 @@ object CommonFacts {
 
   /** Names of tables or files. */
   def tables[A, T: FactType](fact: Fact.Declared[A])(value: A => T): Fact[A] =
-    fact("tables", "names of the tables or files beneath, in plan order")(value)
+    fact.fixed("tables", "names of the tables or files beneath, in plan order")(value)
 
-  def rowBytes[A](fact: Fact.Declared[A])(value: A => Long): Fact[A] = fact(
+  def rowBytes[A](fact: Fact.Declared[A])(value: A => Long): Fact[A] = fact.fixed(
     "row_bytes",
     "Spark's estimate of one row's size, by its columns' types, bytes (EstimationUtils.getSizePerRow)"
   )(value)
@@ -236,15 +290,15 @@ object CommonFacts {
   def sizes[A](fact: Fact.Declared[A], meaning: String)(
       value: A => Option[ShuffleFacts]
   ): Seq[Fact[A]] = Seq(
-    fact("bytes_by_partition_id", meaning)(value(_).map(_.array)),
+    fact.fixed("bytes_by_partition_id", meaning)(value(_).map(_.array)),
     fact(
       "bytes_are_exact",
       "false above spark.shuffle.minNumPartitionsToHighlyCompress partitions, where Spark reports " +
         "averages for small blocks"
     )(value(_).map(_.bytes.length <= JoinSide.exactUpTo)),
-    fact("shuffle_bytes", "sum of bytes_by_partition_id")(value(_).map(_.total)),
-    fact("max_bytes", "largest of bytes_by_partition_id")(value(_).map(_.max)),
-    fact("median_bytes", "median of bytes_by_partition_id, at least 1 (Utils.median)")(
+    fact.fixed("shuffle_bytes", "sum of bytes_by_partition_id")(value(_).map(_.total)),
+    fact.fixed("max_bytes", "largest of bytes_by_partition_id")(value(_).map(_.max)),
+    fact.fixed("median_bytes", "median of bytes_by_partition_id, at least 1 (Utils.median)")(
       value(_).map(_.median)
     )
   )

@@ -42,13 +42,15 @@ private[aqepilot] object Estimates extends JoinSelectionHelper {
     identity
   )
 
-  private def asked(plan: LogicalPlan): Either[String, Statistics] =
+  private def asked(plan: LogicalPlan): Either[String, Statistics] = {
+    LazyRow.assertIsNotFinishing("an estimate")
     if (isUnasked(plan)) Right(Statistics(sizeInBytes = plan.conf.defaultSizeInBytes))
     else
       try Right(plan.stats)
       catch {
         case NonFatal(e) => Left(s"Spark's own estimation failed (${FailOpen.short(e)})")
       }
+  }
 
   /** Where Spark's own suites run, `spark.testing`, it throws if a relation of a DataSource V2 is asked for statistics
     * before filters are pushed into it, which is after the optimiser's operator rules; else it answers.

@@ -11,16 +11,23 @@ import org.apache.spark.unsafe.types.UTF8String
   *
   * {{{
   * private val fact = Fact.of[Join]
-  * fact("has_condition", "whether there is a condition")(_.condition.isDefined)
+  * fact("size_in_bytes", "Spark's estimate of its size")(_.stats.sizeInBytes)
+  * fact.fixed("condition", "the join's condition, as SQL")(_.condition.map(_.sql))
   * }}}
   *
+  * @param isFixed
+  *   whether its value is the same at any time and on any thread
   * @tparam A
   *   what the value is read from
   */
-final class Fact[-A] private (val field: StructField, private[facts] val read: A => Any) {
+final class Fact[-A] private (
+    val field: StructField,
+    private[facts] val read: A => Any,
+    private[facts] val isFixed: Boolean
+) {
 
   /** The same fact, read from a part of something. */
-  def in[B](part: B => A): Fact[B] = new Fact(field, b => read(part(b)))
+  def in[B](part: B => A): Fact[B] = new Fact(field, b => read(part(b)), isFixed)
 }
 
 object Fact {
@@ -31,36 +38,51 @@ object Fact {
   final class Declared[A] private[Fact] () {
 
     /** A fact whose type is that of its value; None is null. */
-    def apply[T](name: String, meaning: String)(value: A => T)(implicit
-        factType: FactType[T]
+    def apply[T: FactType](name: String, meaning: String)(value: A => T): Fact[A] =
+      declared(name, meaning, value, isFixed = false)
+
+    /** A fact that no query waits for, unless a policy reads it: the record's thread computes it.
+      *
+      * Its value must depend on nothing but what never changes: expressions and the nodes of plans, numbers that were
+      * taken before. What Spark estimates of a plan is in a cache of the plan, which AQE empties: another thread that
+      * asked for it could leave an old estimate there. Nor does that thread have the query's session, its local
+      * properties, or the state of its stages.
+      */
+    def fixed[T: FactType](name: String, meaning: String)(value: A => T): Fact[A] =
+      declared(name, meaning, value, isFixed = true)
+
+    private def declared[T](name: String, meaning: String, value: A => T, isFixed: Boolean)(
+        implicit factType: FactType[T]
     ): Fact[A] = new Fact(
       field(name, factType.dataType, meaning),
       a => {
         val known = value(a)
         if (known == null) null else factType.catalyst(known)
-      }
+      },
+      isFixed
     )
 
     /** A struct of facts about a part of it. */
     def group[B](name: String, meaning: String, facts: Facts[B])(part: A => B): Fact[A] =
-      new Fact(field(name, facts.schema, meaning), a => facts.row(part(a)))
+      new Fact(field(name, facts.schema, meaning), a => facts.row(part(a)), isFixed = false)
 
     /** A struct of facts about a part of it that may be missing; None is null. */
     def optionalGroup[B](name: String, meaning: String, facts: Facts[B])(
         part: A => Option[B]
     ): Fact[A] =
-      new Fact(field(name, facts.schema, meaning), part(_).map(facts.row).orNull)
+      new Fact(field(name, facts.schema, meaning), part(_).map(facts.row).orNull, isFixed = false)
 
     /** A struct whose row is there already. */
     def struct(name: String, meaning: String, schema: StructType)(row: A => InternalRow): Fact[A] =
-      new Fact(field(name, schema, meaning), row)
+      new Fact(field(name, schema, meaning), row, isFixed = false)
 
     /** An array of structs whose rows are there already. */
     def structs(name: String, meaning: String, schema: StructType)(
         rows: A => Seq[InternalRow]
     ): Fact[A] = new Fact(
       field(name, ArrayType(schema), meaning),
-      a => Option(rows(a)).map(known => new GenericArrayData(known.toArray[Any])).orNull
+      a => Option(rows(a)).map(known => new GenericArrayData(known.toArray[Any])).orNull,
+      isFixed = false
     )
   }
 
@@ -75,9 +97,10 @@ final class Facts[A](facts: Fact[A]*) {
   val schema: StructType = StructType(facts.map(_.field))
 
   private val reads: Array[Any => Any] = facts.map(_.read.asInstanceOf[Any => Any]).toArray
+  private val areFixed: Array[Boolean] = facts.map(_.isFixed).toArray
 
-  /** Each value is computed when it is first read. */
-  def row(from: A): LazyRow = new LazyRow(reads, from)
+  /** Each value is computed when it is first read, under the settings that hold now. */
+  def row(from: A): LazyRow = new LazyRow(reads, areFixed, from)
 }
 
 /** How a value of a Scala type stands in a row of facts. */

@@ -18,5 +18,5 @@ final class PointFacts[A](own: Fact[A]*) {
   val schema: StructType = facts.schema
 
   /** Each value is computed when it is first read. */
-  def row(query: Query, known: A): LazyRow = facts.row((query, known))
+  def row(query: Query, known: A): LazyRow = query.under(facts.row((query, known)))
 }

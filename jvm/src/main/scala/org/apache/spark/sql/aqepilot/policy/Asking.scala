@@ -4,7 +4,7 @@ import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guardrails, Guards
 import org.apache.spark.sql.aqepilot.facts.{FactFault, FactsRow, LazyRow, QueryFacts}
 import org.apache.spark.sql.aqepilot.policy.sql.AskBudget
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, Mode}
-import org.apache.spark.sql.aqepilot.spark.{Application, FailOpen, Sessions}
+import org.apache.spark.sql.aqepilot.spark.{Application, FailOpen, Record, Sessions}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
@@ -31,11 +31,11 @@ final case class PolicyAnswer[D](
 /** What asking gave.
   *
   * @param facts
-  *   all of them, also those that no policy read
+  *   all of them, also those that no policy read; those that are fixed may be computed when they are read
   * @param verdicts
   *   each policy's answer and what is made of it, in the order of asking
   * @param micros
-  *   time for all these facts and the answers, those of an experiment's other arms included
+  *   time for the answers and the facts that the query had to wait for, those of an experiment's other arms included
   */
 final case class Asked[D](
     facts: InternalRow,
@@ -101,16 +101,17 @@ object Asking {
         }
       }
       val own = verdicts(set)
-      val all = row.copy()
-      def asked = Asked(all, own, (System.nanoTime() - begun) / 1e3)
+      row.settle()
+      def asked = Asked(row, own, (System.nanoTime() - begun) / 1e3)
       val decision = asked.decision
       set.otherArms.foreach { others =>
         FailOpen("experiment", ()) {
           others.compare(point, executionId, decision) { other =>
-            Asked(all, verdicts(other), 0).decision
+            Asked(row, verdicts(other), 0).decision
           }
         }
       }
+      FailOpen("record", row.finish())(Record.of(sc).later(row.finish()))
       asked
     }
 

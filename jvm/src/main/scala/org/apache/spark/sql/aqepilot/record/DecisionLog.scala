@@ -43,7 +43,7 @@ final class DecisionLog private (sc: SparkContext) extends Record {
       sc.conf.getSizeAsBytes(RingBytesKey, s"${DefaultRingBytes}b")
     )
   )
-  private val later = new Later("aqepilot-record")
+  private val waiting = new Later("aqepilot-record")
   // What is no session's own is redacted as the application was submitted, alike in all events that name it.
   private lazy val ofApplication = Redaction.ofTexts(sc.conf)
   private val recorder =
@@ -51,7 +51,7 @@ final class DecisionLog private (sc: SparkContext) extends Record {
       closed => postLast(Redaction.closed(closed, ofApplication)),
       settle,
       ring.claim,
-      later,
+      waiting,
       droppedEvents,
       (conf, id) => Some(Runs.of(conf.getOrElse(new SQLConf), sc, Some(id))),
       () => Control.of(sc),
@@ -59,7 +59,7 @@ final class DecisionLog private (sc: SparkContext) extends Record {
       failOpen
     )
 
-  // Which facts are in the event log already, by execution. Used by `later`.
+  // Which facts are in the event log already, by execution. Used by `waiting`.
   private val factsLogged = newest()
   private val commonFactsLogged = newest()
 
@@ -96,7 +96,7 @@ final class DecisionLog private (sc: SparkContext) extends Record {
   ): Unit =
     failOpen("decided", ()) {
       val redact = redaction
-      later(failOpen("decided", ())(decisions.foreach(write(_, facts, redact))))
+      later(decisions.foreach(write(_, facts, redact)))
     }
 
   private def write(
@@ -130,6 +130,8 @@ final class DecisionLog private (sc: SparkContext) extends Record {
     postLast(Redaction.experiment(e, ofApplication))
   }
 
+  override def later(work: => Unit): Unit = waiting(failOpen("later", ())(work))
+
   /** A figure that is read when the metrics are. */
   override def observe(name: String)(read: => Long): Unit =
     failOpen("metrics", ())(source.observe(name)(read))
@@ -143,7 +145,7 @@ final class DecisionLog private (sc: SparkContext) extends Record {
     */
   def decisions(sessionId: Option[String]): Seq[(AqePilotDecision, Option[AqePilotFate])] =
     failOpen("decisions", Seq.empty[(AqePilotDecision, Option[AqePilotFate])]) {
-      later.finish()
+      waiting.finish()
       if (listening && !sc.isStopped) {
         val barrier = new Barrier
         sc.listenerBus.post(barrier)
@@ -155,7 +157,7 @@ final class DecisionLog private (sc: SparkContext) extends Record {
   /** The counters of the metrics source, by name. */
   def counters: Seq[(String, Long)] =
     failOpen("counters", Seq.empty[(String, Long)]) {
-      later.finish()
+      waiting.finish()
       source.values
     }
 

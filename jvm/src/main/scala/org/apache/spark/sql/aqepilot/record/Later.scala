@@ -46,5 +46,5 @@ final private[record] class Later(threadName: String) {
 
 private[record] object Later {
   val Millis = 20L
-  val MaxWaiting = 200
+  val MaxWaiting = 1000
 }

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.rule
 
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guardrails, Guards, Health, Verdict}
-import org.apache.spark.sql.aqepilot.facts.{CommonFacts, FactsRow, LazyRow, Query, QueryFacts}
+import org.apache.spark.sql.aqepilot.facts.{FactsRow, LazyRow, Query, QueryFacts}
 import org.apache.spark.sql.aqepilot.policy.{
   Asked,
   Asking,
@@ -31,7 +31,7 @@ final class PointRule[D] private (
   val executionId: Option[Long] = QueryFacts.executionId(session.sparkContext)
 
   /** The query that is planned. */
-  val query: Query = Query(session.sparkContext, conf, executionId)
+  val query: Query = Query.of(session.sparkContext, conf, executionId)
 
   /** The guard rails in force. */
   lazy val guards: Guards = Guardrails.of(conf, session.sparkContext)
@@ -42,7 +42,7 @@ final class PointRule[D] private (
   /** @param of
     *   what the answers depend on beside the policies and the settings that are facts
     */
-  def key(facts: Product): PointRule.Key = PointRule.Key(set, CommonFacts.conf(conf), facts)
+  def key(facts: Product): PointRule.Key = PointRule.Key(set, query.settings.facts, facts)
 
   /** Asks about one thing.
     *

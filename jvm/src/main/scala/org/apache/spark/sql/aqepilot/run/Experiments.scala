@@ -248,7 +248,7 @@ object Experiments {
     Definition.read(sc.conf.getOption, Runs.limit(sc)).map(
       new Running(
         _,
-        id => CommonFacts.query.row(Query(sc, SQLConf.get, id)),
+        id => CommonFacts.query.row(Query.of(sc, SQLConf.get, id)),
         Record.of(sc).experiment(_)
       )
     )

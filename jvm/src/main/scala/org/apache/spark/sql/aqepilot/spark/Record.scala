@@ -16,6 +16,9 @@ trait Record {
 
   def experiment(e: AqePilotExperiment): Unit
 
+  /** Does what no query waits for, in the order in which it came. */
+  def later(work: => Unit): Unit
+
   /** A figure that is read when the metrics are. */
   def observe(name: String)(read: => Long): Unit
 }
@@ -49,6 +52,7 @@ object Record {
     override def failed(what: String): Unit = ()
     override def control(e: AqePilotControl): Unit = ()
     override def experiment(e: AqePilotExperiment): Unit = ()
+    override def later(work: => Unit): Unit = work
     override def observe(name: String)(read: => Long): Unit = ()
   }
 }

@@ -18,39 +18,39 @@ object JoinFacts {
   private val ofJoin = Fact.of[KnownJoin]
 
   val id: Fact[KnownJoin] =
-    ofJoin("id", "stable for the life of the query, unique in the driver")(_.state.id)
+    ofJoin.fixed("id", "stable for the life of the query, unique in the driver")(_.state.id)
 
-  val joinType: Fact[KnownJoin] = ofJoin(
+  val joinType: Fact[KnownJoin] = ofJoin.fixed(
     "type",
     "INNER, CROSS, LEFT OUTER, RIGHT OUTER, FULL OUTER, LEFT SEMI, LEFT ANTI or EXISTENCE"
   )(join => name(join.joinType))
 
   def keyCount(meaning: String = "number of equality keys"): Fact[KnownJoin] =
-    ofJoin("key_count", meaning)(_.leftKeys.length)
+    ofJoin.fixed("key_count", meaning)(_.leftKeys.length)
 
   def keyTypes(meaning: String): Fact[KnownJoin] =
-    ofJoin("key_types", meaning)(_.leftKeys.map(_.dataType.sql.toLowerCase(Locale.ROOT)))
+    ofJoin.fixed("key_types", meaning)(_.leftKeys.map(_.dataType.sql.toLowerCase(Locale.ROOT)))
 
   val hasCondition: Fact[KnownJoin] =
-    ofJoin("has_condition", "whether there is a condition beside the equality keys")(
+    ofJoin.fixed("has_condition", "whether there is a condition beside the equality keys")(
       _.condition.isDefined
     )
 
-  val conditionCanThrow: Fact[KnownJoin] = ofJoin(
+  val conditionCanThrow: Fact[KnownJoin] = ofJoin.fixed(
     "condition_can_throw",
     "whether that condition could throw for some rows, by a division under ANSI, say"
   )(_.condition.exists(CanThrow(_)))
 
   def leftHint(meaning: String): Fact[KnownJoin] =
-    ofJoin("left_hint", meaning)(join => JoinState.word(join.state.userHint.leftHint))
+    ofJoin.fixed("left_hint", meaning)(join => JoinState.word(join.state.userHint.leftHint))
 
   def rightHint(meaning: String): Fact[KnownJoin] =
-    ofJoin("right_hint", meaning)(join => JoinState.word(join.state.userHint.rightHint))
+    ofJoin.fixed("right_hint", meaning)(join => JoinState.word(join.state.userHint.rightHint))
 
   val sparkFaults: Fact[KeyedJoin] =
     CommonFacts.sparkFaults(Fact.of[KeyedJoin], "the join")(join => FaultShapes.met(join.shape))
 
-  val isInPruningSide: Fact[KnownJoin] = ofJoin(
+  val isInPruningSide: Fact[KnownJoin] = ofJoin.fixed(
     "is_in_pruning_side",
     "whether the join is part of a side that prunes so: Spark plans such a side twice, and prunes only where " +
       "both plans are alike"
@@ -64,7 +64,7 @@ object JoinFacts {
 
   val history: Fact[KeyedSide] = HistoryFacts.plan(ofSide)(side => Some(side.plan))
 
-  val canShuffleHash: Fact[KeyedSide] = ofSide(
+  val canShuffleHash: Fact[KeyedSide] = ofSide.fixed(
     "can_shuffle_hash",
     "whether the join's type and keys let a shuffled hash join build from this side"
   )(_.canShuffleHash)

@@ -24,61 +24,61 @@ private object CostFacts {
   private val fact = Fact.of[PlanToCost]
 
   private val plan = new Facts[PlanToCost](
-    fact("is_current", "whether it is the plan that runs now")(_.current.isEmpty),
-    fact("shuffles", "shuffles that are not started")(_.work.shuffles.size),
-    fact(
+    fact.fixed("is_current", "whether it is the plan that runs now")(_.current.isEmpty),
+    fact.fixed("shuffles", "shuffles that are not started")(_.work.shuffles.size),
+    fact.fixed(
       "new_shuffles",
       "of these, the ones that the current plan lacks: other keys, or over other tables"
     )(p => p.current.fold(0)(c => p.work.shuffles.diff(c.work.shuffles).size)),
-    fact("broadcasts", "broadcasts that are not started")(_.work.broadcasts),
-    fact("sort_merge_joins", "sort-merge joins that are not in a stage yet")(
+    fact.fixed("broadcasts", "broadcasts that are not started")(_.work.broadcasts),
+    fact.fixed("sort_merge_joins", "sort-merge joins that are not in a stage yet")(
       _.work.sortMergeJoins
     ),
-    fact("shuffled_hash_joins", "shuffled hash joins that are not in a stage yet")(
+    fact.fixed("shuffled_hash_joins", "shuffled hash joins that are not in a stage yet")(
       _.work.shuffledHashJoins
     ),
-    fact("broadcast_hash_joins", "broadcast hash joins that are not in a stage yet")(
+    fact.fixed("broadcast_hash_joins", "broadcast hash joins that are not in a stage yet")(
       _.work.broadcastHashJoins
     ),
-    fact(
+    fact.fixed(
       "nested_loop_joins",
       "broadcast nested loop joins and Cartesian products that are not in a stage yet"
     )(_.work.nestedLoopJoins),
-    fact("skew_joins", "joins, not in a stage yet, whose skewed partitions are split")(
+    fact.fixed("skew_joins", "joins, not in a stage yet, whose skewed partitions are split")(
       _.work.skewJoins
     ),
-    fact("local_sorts", "sorts within partitions that are not in a stage yet")(
+    fact.fixed("local_sorts", "sorts within partitions that are not in a stage yet")(
       _.work.localSorts
     ),
-    fact("finished_shuffles", "finished shuffles that it reads")(_.work.finishedShuffles),
-    fact(
+    fact.fixed("finished_shuffles", "finished shuffles that it reads")(_.work.finishedShuffles),
+    fact.fixed(
       "known_bytes",
       "uncompressed bytes of the finished shuffles, broadcasts and cached tables that it reads"
     )(_.work.knownBytes),
-    fact(
+    fact.fixed(
       "estimated_bytes",
       "Spark's estimate of what the shuffles and broadcasts that are not started will carry, bytes; " +
         "null when there are none or one is not known"
     )(_.work.estimatedBytes),
-    fact("scans", "tables, files and other leaves that are not read yet")(_.work.scans),
-    fact(
+    fact.fixed("scans", "tables, files and other leaves that are not read yet")(_.work.scans),
+    fact.fixed(
       "pruning_filters",
       "filters on these that prune partitions by what a broadcast of the plan holds (dynamic partition pruning)"
     )(_.work.pruningFilters)
   )
 
   private val spark = new Facts[PlanToCost](
-    fact(
+    fact.fixed(
       "cost",
       "Spark's own cost of the plan, in shuffles: its shuffles, less 1,048,576 for each skew join " +
         "where spark.sql.adaptive.forceOptimizeSkewedJoin is on, plus 1/1,048,576 for each local " +
         "sort where counts_local_sorts; null when the application's own evaluator gives no such number"
     )(_.cost),
-    fact(
+    fact.fixed(
       "current_cost",
       "the same of the current plan; null when that is the one asked about"
     )(_.current.flatMap(_.cost)),
-    fact(
+    fact.fixed(
       "counts_local_sorts",
       "whether Spark counts local sorts between plans of as many shuffles; null before Spark 4.3"
     )(_.countsLocalSorts)

@@ -30,17 +30,20 @@ private object DynamicJoinFacts {
   /** Those of one side. */
   val side: Facts[ReplannedSide] = new Facts[ReplannedSide](
     Seq[Fact[ReplannedSide]](
-      ofSide("is_left", "whether it is the join's left side")(_.isLeft),
+      ofSide.fixed("is_left", "whether it is the join's left side")(_.isLeft),
       JoinFacts.tables,
-      ofSide("is_finished", "whether its shuffle has run, with statistics")(
+      ofSide.fixed("is_finished", "whether its shuffle has run, with statistics")(
         _.measured.finished.isDefined
       ),
-      ofSide(
+      ofSide.fixed(
         "is_plain_stage",
         "whether nothing stands between the shuffle and the join (Spark's own rule looks at these " +
           "only); null when there is no shuffle beneath"
       )(s => s.measured.stage.map(_ => s.measured.isPlain)),
-      ofSide("is_broadcast", "whether it is a broadcast stage already")(_.measured.isBroadcast),
+      ofSide.fixed(
+        "is_broadcast",
+        "whether it is a broadcast stage already"
+      )(_.measured.isBroadcast),
       ofSide("size_in_bytes", "rows' size, uncompressed, bytes; measured for a plain stage")(s =>
         s.measured.finished.map(_ => s.measured.sizeInBytes)
       ),
@@ -48,15 +51,18 @@ private object DynamicJoinFacts {
         s.measured.finished.flatMap(_ => s.measured.rowCount)
       ),
       JoinFacts.rowBytes,
-      ofSide("num_partitions", "partitions of the shuffle")(_.measured.shuffle.map(_.bytes.length)),
+      ofSide.fixed(
+        "num_partitions",
+        "partitions of the shuffle"
+      )(_.measured.shuffle.map(_.bytes.length)),
       ofSide("num_mappers", "map tasks that wrote the shuffle")(
         _.measured.finished.map(_.shuffle.numMappers)
       )
     ) ++ CommonFacts.sizesOfOne(ofSide)(_.measured.shuffle) ++ Seq[Fact[ReplannedSide]](
-      ofSide("non_empty_ratio", "share of the partitions that are not empty, 0 to 1")(
+      ofSide.fixed("non_empty_ratio", "share of the partitions that are not empty, 0 to 1")(
         _.measured.shuffle.flatMap(_.nonEmptyRatio)
       ),
-      ofSide("can_broadcast", "whether the join type lets this side be broadcast")(
+      ofSide.fixed("can_broadcast", "whether the join type lets this side be broadcast")(
         _.typeLetsBroadcast
       ),
       JoinFacts.canShuffleHash,

@@ -90,7 +90,7 @@ final private class JoinPlanning(
       JoinStrategy.plannedBySpark(at.session, join).headOption
     )
     val begun = System.nanoTime()
-    val known = new JoinToPlan(state, join, at.conf, bySpark)
+    val known = new JoinToPlan(state, join, at.query.settings.conf, bySpark)
     memory.of(at.key(known.version)) {
       val asked = at.ask(begun = begun)(SelectionFacts.all.row(at.query, known))
       AskedSelection(

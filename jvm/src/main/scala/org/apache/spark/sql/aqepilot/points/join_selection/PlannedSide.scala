@@ -1,11 +1,12 @@
 package org.apache.spark.sql.aqepilot.points.join_selection
 
+import org.apache.spark.MapOutputStatistics
 import org.apache.spark.sql.aqepilot.decision.JoinWords.{Broadcast, BuildLeft, BuildRight}
 import org.apache.spark.sql.aqepilot.decision.Selection
 import org.apache.spark.sql.aqepilot.facts.{Distributed, Estimates, JoinSide, ShuffleFacts}
 import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, KeyedSide}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
-import org.apache.spark.sql.catalyst.plans.logical.JoinHint
+import org.apache.spark.sql.catalyst.plans.logical.{JoinHint, LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.plans.physical.ClusteredDistribution
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage => Stage}
 import org.apache.spark.sql.internal.SQLConf
@@ -19,19 +20,23 @@ final private class PlannedSide(override val join: JoinToPlan, override val isLe
   /** Its expressions of the join's equality keys; none where the join has none. */
   private def keys: Seq[Expression] = if (isLeft) join.leftKeys else join.rightKeys
 
-  def sizeInBytes: BigInt = Estimates.of(plan).sizeInBytes
+  private val statistics: Statistics = Estimates.of(plan)
 
-  def rowCount: Option[BigInt] = Estimates.of(plan).rowCount
+  def sizeInBytes: BigInt = statistics.sizeInBytes
+
+  def rowCount: Option[BigInt] = statistics.rowCount
 
   /** Where its size is from. */
   def estimateFrom: String = Estimates.from(plan, join.conf)
 
+  private val finished: Option[MapOutputStatistics] =
+    JoinSide.of(plan).finished.flatMap(_.mapStats)
+
   /** The finished shuffle beneath. */
-  lazy val shuffle: Option[ShuffleFacts] =
-    JoinSide.of(plan).finished.flatMap(_.mapStats).map(ShuffleFacts.of)
+  lazy val shuffle: Option[ShuffleFacts] = finished.map(ShuffleFacts.of)
 
   /** Changes whenever a fact of this side does. */
-  def version: Any = (sizeInBytes, rowCount, Estimates.of(plan).isRuntime)
+  def version: Any = (sizeInBytes, rowCount, statistics.isRuntime)
 
   /** What a run-time rule, Spark's or ours, has put here. */
   def runTimeHint: Option[String] = {
@@ -42,7 +47,7 @@ final private class PlannedSide(override val join: JoinToPlan, override val isLe
   /** Of its only key. */
   def distinctCount: Option[BigInt] = keys match {
     case Seq(key: Attribute) =>
-      Estimates.of(plan).attributeStats.get(key).flatMap(_.distinctCount)
+      statistics.attributeStats.get(key).flatMap(_.distinctCount)
     case _ => None
   }
 

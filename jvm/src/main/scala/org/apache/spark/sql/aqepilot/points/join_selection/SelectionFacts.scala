@@ -13,23 +13,23 @@ private object SelectionFacts {
     JoinFacts.joinType,
     JoinFacts.keyCount("number of equality keys; 0 for a join without"),
     JoinFacts.keyTypes("SQL types of the equality keys"),
-    ofJoin(
+    ofJoin.fixed(
       "can_merge",
       "whether a sort-merge join can run it: it has equality keys of types that can be sorted"
     )(_.canMerge),
     JoinFacts.hasCondition,
     JoinFacts.conditionCanThrow,
-    ofJoin("condition", "the whole join condition, as SQL; null for none")(
+    ofJoin.fixed("condition", "the whole join condition, as SQL; null for none")(
       _.logical.condition.map(_.sql)
     ),
-    ofJoin(
+    ofJoin.fixed(
       "is_null_aware",
       "whether it is a NOT IN on one column that Spark runs by its own hash join for these " +
         "(spark.sql.optimizeNullAwareAntiJoin)"
     )(_.isNullAware),
     JoinFacts.leftHint("the user's hint on the left side"),
     JoinFacts.rightHint("the user's hint on the right side"),
-    ofJoin("is_replan", "whether the query runs already")(_.isReplan),
+    ofJoin.fixed("is_replan", "whether the query runs already")(_.isReplan),
     JoinFacts.sparkFaults,
     JoinFacts.isInPruningSide
   )
@@ -38,12 +38,12 @@ private object SelectionFacts {
 
   private val side = new Facts[PlannedSide](
     JoinFacts.tables,
-    ofSide(
+    ofSide.fixed(
       "size_in_bytes",
       "rows' size, uncompressed, bytes, as Spark has it: see estimate_from; columns that are not read are " +
         "left out"
     )(_.sizeInBytes),
-    ofSide("row_count", "rows; null when Spark does not know")(_.rowCount),
+    ofSide.fixed("row_count", "rows; null when Spark does not know")(_.rowCount),
     JoinFacts.rowBytes,
     ofSide(
       "estimate_from",
@@ -51,13 +51,13 @@ private object SelectionFacts {
         "the tables (ANALYZE TABLE, caches, local data); FILES = the files' sizes, compressed, whatever " +
         "filters leave; GUESS = a size that is not known, or the product that Spark takes for a join's"
     )(_.estimateFrom),
-    ofSide("filters", "conditions of the filters beneath, as SQL, in plan order")(s =>
+    ofSide.fixed("filters", "conditions of the filters beneath, as SQL, in plan order")(s =>
       Beneath.filters(s.plan)
     ),
-    ofSide("join_count", "joins beneath, those in finished stages included")(s =>
+    ofSide.fixed("join_count", "joins beneath, those in finished stages included")(s =>
       Beneath.joins(s.plan)
     ),
-    ofSide(
+    ofSide.fixed(
       "distinct_count",
       "distinct values of the join's key on this side (column statistics); null when not known, without " +
         "equality keys, and with several"
@@ -71,18 +71,27 @@ private object SelectionFacts {
       "is_sorted",
       "whether a finished stage or a bucketed table has its partitions sorted by the keys already"
     )(_.isSorted),
-    ofSide("max_bytes", "largest partition of the finished shuffle beneath, compressed bytes")(
+    ofSide.fixed(
+      "max_bytes",
+      "largest partition of the finished shuffle beneath, compressed bytes"
+    )(
       _.shuffle.map(_.max)
     ),
-    ofSide("shuffle_bytes", "all partitions of the finished shuffle beneath, compressed bytes")(
+    ofSide.fixed(
+      "shuffle_bytes",
+      "all partitions of the finished shuffle beneath, compressed bytes"
+    )(
       _.shuffle.map(_.total)
     ),
-    ofSide(
+    ofSide.fixed(
       "run_time_hint",
       "what Spark's own run-time rule, or a dynamic_join_selection policy, says of this side; null before " +
         "the query runs"
     )(_.runTimeHint),
-    ofSide("can_broadcast", "whether the join's type and condition let this side be broadcast")(
+    ofSide.fixed(
+      "can_broadcast",
+      "whether the join's type and condition let this side be broadcast"
+    )(
       _.canBroadcast
     ),
     JoinFacts.canShuffleHash,
@@ -92,11 +101,11 @@ private object SelectionFacts {
         "spark.sql.autoBroadcastJoinThreshold or, measured, " +
         "spark.sql.adaptive.autoBroadcastJoinThreshold"
     )(_.broadcastsBySize),
-    ofSide(
+    ofSide.fixed(
       "hashes_by_size",
       "whether Spark builds hash tables from a side of this size (canBuildLocalHashMapBySize)"
     )(_.hashesBySize),
-    ofSide(
+    ofSide.fixed(
       "is_much_smaller",
       "whether it is smaller than the other side by spark.sql.shuffledHashJoinFactor (muchSmaller)"
     )(_.isMuchSmaller),

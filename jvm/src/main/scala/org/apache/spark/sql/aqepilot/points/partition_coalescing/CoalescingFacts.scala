@@ -12,7 +12,7 @@ import org.apache.spark.sql.aqepilot.facts.{
 }
 import org.apache.spark.sql.aqepilot.plans.promises.FinalStage
 import org.apache.spark.sql.aqepilot.plans.shuffles.CoalesceGroup
-import org.apache.spark.sql.catalyst.plans.logical.Statistics
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.joins.BaseJoinExec
@@ -38,6 +38,8 @@ final private class StageToRead(
 
 /** What the facts of `partition_coalescing` are read from. */
 final private class GroupToRead(val stage: StageToRead, val group: CoalesceGroup) {
+
+  val links: Seq[LogicalPlan] = group.stages.flatMap(_.logicalLink)
 
   private lazy val above = GroupToRead.above(stage.plan, group.ids)
 
@@ -88,18 +90,18 @@ private object CoalescingFacts {
   private val fact = Fact.of[GroupToRead]
 
   private def operator(name: String, meaning: String)(is: SparkPlan => Boolean) =
-    fact(name, meaning)(_.isBelow(is))
+    fact.fixed(name, meaning)(_.isBelow(is))
 
   private val stage = new Facts[GroupToRead](
-    fact(
+    fact.fixed(
       "shuffles",
       "the group's shuffles, numbered as in the plan's text (ShuffleQueryStage 3)"
     )(_.group.stages.map(_.id)),
-    fact("num_shuffles", "shuffles in the group")(_.group.stages.size),
+    fact.fixed("num_shuffles", "shuffles in the group")(_.group.stages.size),
     fact("is_final", "whether the stage gives the query's, or a subquery's, result")(g =>
       FinalStage.is(g.stage.plan)
     ),
-    fact("is_rebalance", "whether the group is a REBALANCE")(_.group.isRebalance),
+    fact.fixed("is_rebalance", "whether the group is a REBALANCE")(_.group.isRebalance),
     operator("has_sort", "whether a sort runs above the group in the stage")(
       _.isInstanceOf[SortExec]
     ),
@@ -127,7 +129,7 @@ private object CoalescingFacts {
       "whether an expression does whose steps for a row do not follow from the row's bytes: sequence, array_repeat, " +
         "a lambda over a constant array or within another lambda"
     )(DearRows.loops),
-    fact(
+    fact.fixed(
       "has_exploding_join",
       "whether a Cartesian product or a broadcast nested loop join does: from 4.0 on Spark then " +
         "takes the minimum size for the target"
@@ -140,7 +142,7 @@ private object CoalescingFacts {
       "requested_partition_bytes",
       "size that the data source that is written to asks for, or a `write_distribution` policy, bytes; null when none does"
     )(_.group.requestedBytes),
-    fact(
+    fact.fixed(
       "shuffle_bytes",
       "shuffle bytes of all groups of the stage: Spark shares its minimum number among them"
     )(_.stage.shuffleBytes)
@@ -148,8 +150,8 @@ private object CoalescingFacts {
 
   private val shuffle = new Facts[GroupToRead](
     Seq(
-      CommonFacts.tables(fact)(_.group.stages.flatMap(_.logicalLink).flatMap(Tables.of).distinct),
-      fact("num_partitions", "partitions of each shuffle")(
+      CommonFacts.tables(fact)(_.links.flatMap(Tables.of).distinct),
+      fact.fixed("num_partitions", "partitions of each shuffle")(
         _.group.stages.map(_.shuffle.numPartitions).max
       ),
       fact("num_mappers", "map tasks that wrote the shuffles, all together")(
@@ -159,7 +161,7 @@ private object CoalescingFacts {
       fact,
       "shuffle bytes (compressed) of each partition, summed over the shuffles"
     )(g => Some(g.sizes)) ++ Seq(
-      fact("non_empty_ratio", "share of the partitions that are not empty, 0 to 1")(
+      fact.fixed("non_empty_ratio", "share of the partitions that are not empty, 0 to 1")(
         _.sizes.nonEmptyRatio
       ),
       fact("row_count", "rows; null when not known")(_.rowCount),
@@ -169,8 +171,11 @@ private object CoalescingFacts {
   )
 
   private val spark = new Facts[GroupToRead](
-    fact("num_partitions", "tasks that would read it")(_.group.tasks),
-    fact("is_local_read", "whether they would read it where it was written")(_.group.isLocalRead)
+    fact.fixed("num_partitions", "tasks that would read it")(_.group.tasks),
+    fact.fixed(
+      "is_local_read",
+      "whether they would read it where it was written"
+    )(_.group.isLocalRead)
   )
 
   val all: PointFacts[GroupToRead] = new PointFacts(

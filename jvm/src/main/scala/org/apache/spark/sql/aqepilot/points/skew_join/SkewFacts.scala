@@ -46,7 +46,7 @@ final private case class JoinToSplit(
 
   override def condition: Option[Expression] = join.condition
 
-  private lazy val logical: Option[Join] = join.logicalLink.collect { case j: Join => j }
+  private val logical: Option[Join] = join.logicalLink.collect { case j: Join => j }
 
   def leftSide: SideToSplit = SideToSplit(left, logical.map(_.left))
 
@@ -68,18 +68,18 @@ private object SkewFacts {
   private val join = new Facts[JoinToSplit](
     JoinFacts.id,
     JoinFacts.joinType,
-    ofJoin(
+    ofJoin.fixed(
       "strategy",
       "SortMergeJoin, or ShuffledHashJoin or BroadcastHashJoin with BuildLeft or BuildRight"
     )(j => JoinStrategy.of(j.join)),
     JoinFacts.keyCount(),
     JoinFacts.hasCondition,
-    ofJoin(
+    ofJoin.fixed(
       "shuffles",
       "shuffles that the joins of this stage read together; Spark's own rule splits where it is 2, and " +
         "from 4.2 on where a broadcast join's streamed side is the only one"
     )(_.shuffles),
-    ofJoin(
+    ofJoin.fixed(
       "is_read_locally",
       "whether Spark will read a broadcast join's streamed side where it was written, each task some of " +
         "one map task's output (spark.sql.adaptive.localShuffleReader.enabled): no partition is one task's"
@@ -91,22 +91,25 @@ private object SkewFacts {
   private val side = new Facts[SideToSplit](
     Seq(
       CommonFacts.tables(ofSide)(s => s.shuffle.flatMap(_ => s.plan).map(Tables.of)),
-      ofSide("num_partitions", "partitions of the shuffle")(_.shuffle.map(_.sizes.bytes.length)),
+      ofSide.fixed(
+        "num_partitions",
+        "partitions of the shuffle"
+      )(_.shuffle.map(_.sizes.bytes.length)),
       ofSide(
         "num_mappers",
         "map tasks that wrote the shuffle: a partition has no more parts than these"
       )(_.shuffle.map(_.stage.shuffle.numMappers))
     ) ++ CommonFacts.sizesOfOne(ofSide)(_.shuffle.map(_.sizes)) ++ Seq(
-      ofSide("p90_bytes", "90th percentile of bytes_by_partition_id (nearest rank)")(
+      ofSide.fixed("p90_bytes", "90th percentile of bytes_by_partition_id (nearest rank)")(
         _.shuffle.flatMap(_.sizes.p90)
       ),
-      ofSide("p99_bytes", "99th percentile of bytes_by_partition_id (nearest rank)")(
+      ofSide.fixed("p99_bytes", "99th percentile of bytes_by_partition_id (nearest rank)")(
         _.shuffle.flatMap(_.sizes.p99)
       ),
-      ofSide("non_empty_ratio", "share of the partitions that are not empty, 0 to 1")(
+      ofSide.fixed("non_empty_ratio", "share of the partitions that are not empty, 0 to 1")(
         _.shuffle.flatMap(_.sizes.nonEmptyRatio)
       ),
-      ofSide(
+      ofSide.fixed(
         "can_split",
         "whether the join types up to the stage's topmost join let this side's partitions be split"
       )(_.shuffle.map(_.canSplit)),
@@ -117,11 +120,14 @@ private object SkewFacts {
   private val ofSpark = Fact.of[SkewLayout]
 
   private val spark = new Facts[SkewLayout](
-    ofSpark("left_skewed_partitions", "partitions of the left side that it splits")(_.left.size),
-    ofSpark("right_skewed_partitions", "partitions of the right side that it splits")(
+    ofSpark.fixed(
+      "left_skewed_partitions",
+      "partitions of the left side that it splits"
+    )(_.left.size),
+    ofSpark.fixed("right_skewed_partitions", "partitions of the right side that it splits")(
       _.right.size
     ),
-    ofSpark("tasks", "tasks that read the join's shuffles, before any coalescing")(_.tasks)
+    ofSpark.fixed("tasks", "tasks that read the join's shuffles, before any coalescing")(_.tasks)
   )
 
   val all: PointFacts[JoinToSplit] = new PointFacts(
