@@ -51,7 +51,7 @@ SIZES = list(dict.fromkeys(str(case.size) for case in sizes.CASES))
 PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 # Those behind `experiments` take long, or write into this folder.
 PARTS = (
-    *("ask", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
+    *("ask", "short", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
     *("recipes", "shapes", "fleet", "repeats", "slots", "suggestions", "reported", "overhead"),
     *("first_query", "history", "assistant"),
 )
@@ -68,6 +68,8 @@ def main() -> None:
     figures: dict[str, Any] = {}
     if "ask" in options.part:
         figures["ask_us"] = runs.ask(options.asks, options.warm_up_queries, options.only)
+    if "short" in options.part:
+        figures["short_us"] = runs.short(options.asks, options.warm_up_queries)
     if "python" in options.part:
         figures["python"] = runs.python(options.python_queries)
     if "planning" in options.part:
@@ -171,6 +173,12 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             "One ask about shuffles of 2,000 partitions, facts included (µs)",
             ("policy", "median", "p10", "p90", "asks"),
             [_row(name, spread(asks)) for name, asks in figures["ask_us"].items() if asks],
+        )
+    if "short_us" in figures:
+        lines += _table(
+            "The asks of short queries under balanced (µs)",
+            ("point", "median", "p10", "p90", "asks"),
+            [_row(point, spread(asks)) for point, asks in figures["short_us"].items()],
         )
     if "python" in figures:
         lines += _table(
@@ -286,7 +294,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--scale", type=float, default=1.0, help="scale factor of the data (default 1)"
     )
-    parser.add_argument("--asks", type=int, default=30, help="timed queries of asks (default 30)")
+    parser.add_argument(
+        "--asks", type=int, default=30, help="timed queries of ask and short (default 30)"
+    )
     parser.add_argument(
         "--warm-up-queries", type=int, default=600, help="queries before those (default 600)"
     )

@@ -155,6 +155,21 @@ def ask(
     return figures
 
 
+def short(queries: int, warm_up: int) -> dict[str, list[float]]:
+    """Returns the microseconds of the asks of short queries under `balanced`, by point."""
+    conf = {
+        "spark.sql.shuffle.partitions": "8",
+        "spark.aqepilot.policies": "balanced",
+        **SORT_MERGE,
+    }
+    for point, text in recipes.get("balanced", pyspark.__version__).texts().items():
+        conf[f"spark.aqepilot.policy.balanced.{point}"] = text
+    figures: dict[str, list[float]] = {}
+    for point, micros in _submitted("short.py", [str(warm_up), str(queries)], conf, extension=True):
+        figures.setdefault(point, []).append(micros)
+    return figures
+
+
 def python(queries: int) -> dict[str, dict[str, Any]]:
     """Returns the round trips in so many queries, after as many, by what else goes on."""
     figures = {}

@@ -21,7 +21,7 @@ class LazyRowSuite extends AnyFunSuite {
   private def lazyRow(values: (() => Any)*): LazyRow =
     new LazyRow(
       values.map(value => (_: Any) => value()).toArray,
-      values.map(_ => false).toArray,
+      values.indices.toArray,
       null
     )
 

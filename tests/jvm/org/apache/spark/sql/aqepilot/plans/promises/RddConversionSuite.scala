@@ -1,6 +1,12 @@
 package org.apache.spark.sql.aqepilot.plans.promises
 
+import org.apache.spark.sql.aqepilot.spark.Calls
 import org.scalatest.funsuite.AnyFunSuite
+
+private class Caller {
+  def outer(): Seq[(String, String)] = inner()
+  private def inner(): Seq[(String, String)] = Calls.by(_ == classOf[Caller].getName)
+}
 
 class RddConversionSuite extends AnyFunSuite {
 
@@ -18,6 +24,10 @@ class RddConversionSuite extends AnyFunSuite {
       "Dataset" -> "checkpoint",
       "Dataset" -> "localCheckpoint"
     ).foreach(call => assert(isConversion(call), call))
+  }
+
+  test("the calls of some classes are found on the stack, the latest first") {
+    assert(new Caller().outer().map(_._2) === Seq("inner", "outer"))
   }
 
   test("what is explained, collected or written does not") {

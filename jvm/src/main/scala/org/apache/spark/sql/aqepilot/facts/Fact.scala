@@ -97,10 +97,10 @@ final class Facts[A](facts: Fact[A]*) {
   val schema: StructType = StructType(facts.map(_.field))
 
   private val reads: Array[Any => Any] = facts.map(_.read.asInstanceOf[Any => Any]).toArray
-  private val areFixed: Array[Boolean] = facts.map(_.isFixed).toArray
+  private val settled: Array[Int] = facts.indices.filterNot(facts(_).isFixed).toArray
 
   /** Each value is computed when it is first read, under the settings that hold now. */
-  def row(from: A): LazyRow = new LazyRow(reads, areFixed, from)
+  def row(from: A): LazyRow = new LazyRow(reads, settled, from)
 }
 
 /** How a value of a Scala type stands in a row of facts. */

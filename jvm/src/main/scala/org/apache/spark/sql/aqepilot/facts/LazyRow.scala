@@ -24,10 +24,13 @@ private[aqepilot] object FactFault {
   *
   * A value that cannot be computed throws [[org.apache.spark.sql.aqepilot.facts.FactFault]]. Holds what its values are
   * computed from until it is [[finish]]ed. The thread that asks and the record's may read it at the same time.
+  *
+  * @param settled
+  *   the ordinals of those that are not fixed
   */
 final class LazyRow private[facts] (
     reads: Array[Any => Any],
-    areFixed: Array[Boolean],
+    settled: Array[Int],
     private var from: Any
 ) extends BaseGenericInternalRow {
 
@@ -44,16 +47,16 @@ final class LazyRow private[facts] (
   }
 
   /** Under the row's settings. */
-  private def compute(ordinal: Int): Unit =
-    update(
-      ordinal,
+  private def compute(ordinal: Int): Unit = {
+    computed(ordinal) =
       try reads(ordinal)(from)
       catch {
         case e: FactFault            => throw e
         case e: InterruptedException => throw e
         case e: Throwable            => throw new FactFault(e)
       }
-    )
+    isComputed(ordinal) = true
+  }
 
   override def setNullAt(i: Int): Unit = update(i, null)
 
@@ -64,13 +67,21 @@ final class LazyRow private[facts] (
 
   /** Computes the values that are not fixed, those of rows within it, too: later they may be others. */
   def settle(): Unit = synchronized {
-    if (!isFinished) SQLConf.withExistingConf(settings) {
-      for (i <- reads.indices if !areFixed(i)) {
-        if (!isComputed(i)) compute(i)
-        computed(i) match {
-          case row: LazyRow => row.settle()
+    if (!isFinished) SQLConf.withExistingConf(settings)(settleAll())
+  }
+
+  /** Under the row's settings, which are those of the rows within it. */
+  private def settleAll(): Unit = synchronized {
+    if (!isFinished) {
+      var i = 0
+      while (i < settled.length) {
+        val ordinal = settled(i)
+        if (!isComputed(ordinal)) compute(ordinal)
+        computed(ordinal) match {
+          case row: LazyRow => row.settleAll()
           case _            =>
         }
+        i += 1
       }
     }
   }

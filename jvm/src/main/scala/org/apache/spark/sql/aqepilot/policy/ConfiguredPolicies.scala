@@ -6,7 +6,7 @@ import java.security.MessageDigest
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoints, Health}
 import org.apache.spark.sql.aqepilot.facts.Runs
-import org.apache.spark.sql.aqepilot.policy.python.Caller
+import org.apache.spark.sql.aqepilot.policy.python.{Caller, PythonText}
 import org.apache.spark.sql.aqepilot.reasons.Problem
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, ExperimentConf, Mode, Setting}
 import org.apache.spark.sql.aqepilot.spark.Recent
@@ -31,7 +31,13 @@ object ConfiguredPolicies {
     */
   def of(conf: SQLConf, listed: String): PolicySet =
     if (listed.isEmpty) PolicySet.empty
-    else if (listed.length > MaxListedChars)
+    else {
+      val before = latest
+      if (before != null && before.isOf(conf, listed)) before.set else read(conf, listed)
+    }
+
+  private def read(conf: SQLConf, listed: String): PolicySet =
+    if (listed.length > MaxListedChars)
       tooMuch(s"${AqePilotConf.Policies.key} has more than $MaxListedChars characters")
     else {
       val names = AqePilotConf.splitNames(listed)
@@ -45,8 +51,11 @@ object ConfiguredPolicies {
       val app = SparkContext.getActive.fold("")(_.applicationId)
       val texts = listed +: app +: limit.toString +: PolicyTexts.version(values, token) +: values
       val known = cache.get(texts)
-      if (known != null) known
-      else if (values.map(chars).sum > MaxChars)
+      if (known != null) {
+        if (!values.exists(PythonText.is))
+          latest = new Latest(app, listed, keys.toArray, values.toArray, known)
+        known
+      } else if (values.map(chars).sum > MaxChars)
         tooMuch(s"the policies' texts have more than $MaxChars characters altogether")
       else {
         // Of what was read just now: were a setting read again, another thread could have changed it meanwhile, and
@@ -58,10 +67,33 @@ object ConfiguredPolicies {
       }
     }
 
+  @volatile private var latest: Latest = _
+
   private def chars(text: String): Long = if (text == null) 0L else text.length.toLong
 
   private def tooMuch(what: String) =
     new PolicySet(Nil, Seq(Problem(Problem.PolicyTextInvalid, s"$what: no policy is asked.")))
+
+  /** A set that was looked up. Each rule of a planning looks it up again, mostly by the same texts: to compare these by
+    * identity is faster than to make a key of them.
+    *
+    * @param texts
+    *   of the keys, as the configuration has them; none names a Python function, whose code may change
+    */
+  final private class Latest(
+      app: String,
+      listed: String,
+      keys: Array[String],
+      texts: Array[String],
+      val set: PolicySet
+  ) {
+    def isOf(conf: SQLConf, listed: String): Boolean =
+      listed == this.listed && SparkContext.getActive.exists(_.applicationId == app) && {
+        var i = 0
+        while (i < keys.length && (conf.getConfString(keys(i), null) eq texts(i))) i += 1
+        i == keys.length
+      }
+  }
 
   private val Submitted = "submitted"
 

@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot.plans.promises
 
 import org.apache.spark.sql.aqepilot.facts.QueryFacts
 import org.apache.spark.sql.aqepilot.reasons.Reason
+import org.apache.spark.sql.aqepilot.spark.Calls
 
 /** Whether the query that a thread plans or runs leaves Spark SQL as an RDD, whose partitions the user's code sees.
   *
@@ -19,6 +20,7 @@ private[aqepilot] object RddConversion {
   private val Saving =
     Set("SaveIntoDataSourceCommand", "InsertIntoDataSourceCommand", "SupportsV1Write")
   private val Caching = "CachedRDDBuilder"
+  private val Telling = Converting ++ Saving + Caching
 
   /** Why the partitions of the plan's last stage have to be Spark's own.
     *
@@ -28,9 +30,7 @@ private[aqepilot] object RddConversion {
   def leaving(executionId: Option[Long], isRunning: Boolean): Option[Reason] =
     if (isRunning && executionId.isEmpty) Some(Reason.RddPartitions)
     else {
-      val calls = Thread.currentThread.getStackTrace.toSeq
-        .filter(_.getClassName.startsWith("org.apache.spark.sql."))
-        .map(call => (simpleName(call.getClassName), call.getMethodName))
+      val calls = Calls.by(isTelling).map { case (owner, method) => (simpleName(owner), method) }
       if (isConversion(calls)) Some(Reason.RddPartitions)
       else if (calls.exists(_._1 == Caching) && hasBarrier(executionId)) Some(Reason.BarrierStage)
       else None
@@ -47,6 +47,9 @@ private[aqepilot] object RddConversion {
   private def converts(method: String) = Conversions.exists { name =>
     method == name || method.startsWith(name + "$") || method.startsWith(s"$$anonfun$$$name$$")
   }
+
+  private def isTelling(className: String) =
+    className.startsWith("org.apache.spark.sql.") && Telling(simpleName(className))
 
   private def simpleName(className: String) =
     className.substring(className.lastIndexOf('.') + 1).stripSuffix("$")
