@@ -72,6 +72,11 @@ object DearRows {
         case ObjectType(cls) => !Sparks.exists(cls.getName.startsWith)
         case _               => false
       }
-    case _ => !SparksExpressions.exists(e.getClass.getName.startsWith)
+    case _ => !isSparks.get(e.getClass)
+  }
+
+  private val isSparks = new ClassValue[java.lang.Boolean] {
+    override def computeValue(expression: Class[_]): java.lang.Boolean =
+      SparksExpressions.exists(expression.getName.startsWith)
   }
 }
