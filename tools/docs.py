@@ -432,8 +432,8 @@ def events_listed() -> list[tuple[str, str, list[tuple[str, str, str]]]]:
     source = EVENTS.read_text("utf-8")
     events = []
     pattern = (
-        r"/\*\*((?:(?!\*/).)*)\*/\s*final case class (AqePilot\w+)\((.*?)\n?\s*\)"
-        r"\s*(?:extends|\n|\Z)"
+        r"/\*\*((?:(?!\*/).)*)\*/\s*(?:@\S+\s+)?final case class (AqePilot\w+)"
+        r"\((.*?)\n?\s*\)\s*(?:extends|\n|\Z)"
     )
     for doc, name, body in re.findall(pattern, source, re.DOTALL):
         text = re.sub(r"^\s*\* ?", "", doc, flags=re.MULTILINE)

@@ -176,6 +176,7 @@ def test_every_event_has_fields_with_a_meaning():
         "AqePilotExperiment",
         "AqePilotDecision",
         "AqePilotFate",
+        "AqePilotSubPlan",
         "AqePilotQueryClosed",
     ]
     assert not [(name, f) for name, _, fields in listed for f, _, meaning in fields if not meaning]

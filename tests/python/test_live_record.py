@@ -91,6 +91,7 @@ def ran(folder: Path, queries: int, conf: dict[str, str]) -> Ran:
             "spark.sql.shuffle.partitions": "4",
             "spark.aqepilot.policy.broken.dynamic_join_selection": "nothing.known",
             "spark.aqepilot.policies": "loads,broken",
+            "spark.aqepilot.history.learn": "false",
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": log.as_uri(),
             "spark.eventLog.compress": "false",

@@ -137,6 +137,8 @@ def test_the_record_and_the_log_say_so(ran):
         ("own", "scheduled__2026-11-23", 1),
         ("another", "scheduled__2026-11-23", 2),
         ("another", "scheduled__2026-11-23", 1),
+        ("daily.sales", "scheduled__2026-11-23", 3),
+        ("another", "scheduled__2026-11-23", 3),
     }
     sources = {(e["jobSource"], e["runSource"], e["attemptSource"]) for e in closed}
     assert sources == {

@@ -28,6 +28,12 @@ SUBMITTED = {
         "spark.aqepilot.decisions.all_sessions": "true",
         "spark.aqepilot.log.facts": "summary",
     },
+    "history": {
+        "spark.aqepilot.history": "pack.parquet",
+        "spark.aqepilot.history.refresh": "60s",
+        "spark.aqepilot.history.own": "true",
+        "spark.aqepilot.history.learn": "false",
+    },
     "fleet": {
         "spark.aqepilot.control": "control.json",
         "spark.aqepilot.control.refresh": "60s",

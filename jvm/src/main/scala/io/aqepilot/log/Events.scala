@@ -1,5 +1,6 @@
 package io.aqepilot.log
 
+import com.fasterxml.jackson.annotation.JsonInclude
 import com.fasterxml.jackson.databind.annotation.JsonDeserialize
 import org.apache.spark.scheduler.SparkListenerEvent
 
@@ -165,7 +166,67 @@ final case class AqePilotDecision(
   */
 final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Option[String])
 
-/** A query with at least one decision, or of an experiment, has ended. How it went is in Spark's own events.
+/** What came of a sub-plan of a query: a part of it at a boundary where Spark decides. Figures that are not known are left
+  * out.
+  *
+  * @param kind
+  *   `PLAN` (its rows), `SHUFFLE` (its rows by the keys of a shuffle) or `QUERY` (the whole query)
+  * @param same
+  *   its signature with its literals, 16 hex digits; of a query the first digits of the fingerprint
+  * @param shape
+  *   its signature without its literals
+  * @param inputBytes
+  *   of all that it reads, as stored
+  * @param rows
+  *   that it put out, after the pruning and the filters that Spark made of other parts of the query
+  * @param bytes
+  *   of those, uncompressed
+  * @param shuffleBytes
+  *   of those, compressed, all partitions together
+  * @param partitions
+  *   of the shuffle, as written
+  * @param maxPartitionBytes
+  *   compressed
+  * @param medianPartitionBytes
+  *   compressed, at least 1
+  * @param inputRows
+  *   that went into an aggregate of each task, whose groups `rows` are
+  * @param taskMillis
+  *   of all tasks of the stages that read the shuffle; of the query's stages
+  * @param readBytes
+  *   by those stages, of shuffles, compressed, and of files
+  * @param readRows
+  *   by those stages
+  * @param spilledBytes
+  *   by those stages, on disk
+  * @param peakMemoryBytes
+  *   of a task's execution memory: the mean of a stage, the largest of those stages
+  * @param failures
+  *   attempts of those stages that failed; 1 for a query that failed
+  */
+@JsonInclude(JsonInclude.Include.NON_ABSENT)
+final case class AqePilotSubPlan(
+    kind: String,
+    same: String,
+    shape: String,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) inputBytes: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) rows: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) bytes: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) shuffleBytes: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Integer]) partitions: Option[Int] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) maxPartitionBytes: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) medianPartitionBytes: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) inputRows: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) taskMillis: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) readBytes: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) readRows: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) spilledBytes: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) peakMemoryBytes: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Integer]) failures: Option[Int] = None
+)
+
+/** A query with at least one decision, of an experiment, or from which history is learnt, has ended. How it went is in
+  * Spark's own events.
   *
   * @param fates
   *   empty for a query that failed
@@ -201,6 +262,8 @@ final case class AqePilotFate(decisionId: Long, fate: String, finalStrategy: Opt
   *   anew while the query runs is in none of them
   * @param askedMicros
   *   time for all answers and facts of its decisions, microseconds
+  * @param subPlans
+  *   what came of its parts, for history; none where `spark.aqepilot.history.learn` is false
   */
 final case class AqePilotQueryClosed(
     schemaVersion: Int,
@@ -225,5 +288,6 @@ final case class AqePilotQueryClosed(
     @JsonDeserialize(contentAs = classOf[java.lang.Long]) controlVersion: Option[Long] = None,
     @JsonDeserialize(contentAs = classOf[java.lang.Long]) controlAgeMillis: Option[Long] = None,
     @JsonDeserialize(contentAs = classOf[java.lang.Long]) planningMillis: Option[Long] = None,
-    askedMicros: Option[Double] = None
+    askedMicros: Option[Double] = None,
+    subPlans: Seq[AqePilotSubPlan] = Nil
 ) extends SparkListenerEvent

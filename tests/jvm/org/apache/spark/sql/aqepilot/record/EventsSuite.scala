@@ -9,7 +9,8 @@ import io.aqepilot.log.{
   AqePilotDecision,
   AqePilotFate,
   AqePilotPolicyLoaded,
-  AqePilotQueryClosed
+  AqePilotQueryClosed,
+  AqePilotSubPlan
 }
 
 /** The events as Spark's event log and history server write and read them. */
@@ -126,6 +127,38 @@ class EventsSuite extends AnyFunSuite {
     )
     val backToo = readBack(more).asInstanceOf[AqePilotQueryClosed]
     assert(backToo == more)
+    val parts = Seq(
+      AqePilotSubPlan(
+        "SHUFFLE",
+        "0" * 16,
+        "f" * 16,
+        Some(1L),
+        Some(2L),
+        Some(large),
+        Some(4L),
+        Some(5),
+        Some(6L),
+        Some(7L),
+        Some(8L),
+        Some(9L),
+        Some(10L),
+        Some(11L),
+        Some(12L),
+        Some(13L),
+        Some(14)
+      ),
+      AqePilotSubPlan("PLAN", "1" * 16, "2" * 16, rows = Some(3L))
+    )
+    val measured = readBack(e.copy(subPlans = parts)).asInstanceOf[AqePilotQueryClosed].subPlans
+    assert(measured === parts)
+    assert(
+      measured.head.partitions.get + measured.head.rows.get + measured.head.failures.get === 21L
+    )
+    assert(
+      JsonProtocol.sparkEventToJsonString(e.copy(subPlans = parts.drop(1))).contains(
+        """"subPlans":[{"kind":"PLAN","same":"1111111111111111","shape":"2222222222222222","rows":3}]"""
+      )
+    )
     val longs = Seq(
       backToo.controlVersion,
       backToo.controlAgeMillis,

@@ -20,7 +20,8 @@ import io.aqepilot.log.{
   AqePilotDecision,
   AqePilotExperiment,
   AqePilotFate,
-  AqePilotPolicyLoaded
+  AqePilotPolicyLoaded,
+  AqePilotQueryClosed
 }
 
 /** The record of one driver: what policies were loaded, what they decided, and what came of it. All
@@ -48,7 +49,7 @@ final class DecisionLog private (sc: SparkContext) extends Record {
   private lazy val ofApplication = Redaction.ofTexts(sc.conf)
   private val recorder =
     new QueryRecorder(
-      closed => postLast(Redaction.closed(closed, ofApplication)),
+      closed => postLast(Redaction.closed(withLogged(closed), ofApplication)),
       settle,
       ring.claim,
       waiting,
@@ -56,6 +57,7 @@ final class DecisionLog private (sc: SparkContext) extends Record {
       (conf, id) => Some(Runs.of(conf.getOrElse(new SQLConf), sc, Some(id))),
       () => Control.of(sc),
       (conf, id, session, query) => Experiments.ended(sc, conf, id, session, query()),
+      AqePilotConf.learns,
       failOpen
     )
 
@@ -167,6 +169,9 @@ final class DecisionLog private (sc: SparkContext) extends Record {
   private def postLast(event: SparkListenerEvent): Unit =
     if (sc.isStopped) sc.eventLogger.foreach(_.onOtherEvent(event))
     else sc.listenerBus.post(event)
+
+  private def withLogged(closed: AqePilotQueryClosed): AqePilotQueryClosed =
+    if (logged == LoggedFacts.Nothing) closed.copy(subPlans = Nil) else closed
 
   private def settle(fates: Seq[AqePilotFate]): Unit = evicted.inc(ring.settle(fates).toLong)
 

@@ -9,21 +9,25 @@ import scala.util.Try
 
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.aqepilot.decision.Decided
-import org.apache.spark.sql.aqepilot.facts.{Fingerprint, PerQuery}
+import org.apache.spark.sql.aqepilot.facts.{Fingerprint, InputBytes, PerQuery}
 import org.apache.spark.sql.aqepilot.run.{Assigned, Control, Owners}
 import org.apache.spark.sql.aqepilot.settings.RunIdentity
 import org.apache.spark.sql.aqepilot.spark.FailOpen
+import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{
   SparkListenerSQLExecutionEnd,
   SparkListenerSQLExecutionStart
 }
 import org.apache.spark.sql.internal.SQLConf
 
-import io.aqepilot.log.{AqePilotFate, AqePilotQueryClosed, EventSchema}
+import io.aqepilot.log.{AqePilotFate, AqePilotQueryClosed, AqePilotSubPlan, EventSchema}
 
-/** Follows each SQL execution to its end; if there were decisions in it, or it is of an experiment, has the
-  * decisions' fates read and posts how it went. What is known of an execution goes with its end; if that never comes, when
+/** Follows each SQL execution to its end; if there were decisions in it, it is of an experiment, or something can be
+  * learnt from it, has the decisions' fates read and posts how it went. What is known of an execution goes with its end; if that never comes, when
   * [[QueryRecorder.MaxQueries]] younger ones are open.
+  *
+  * @param learns
+  *   whether what came of each query's sub-plans is measured
   */
 final private[record] class QueryRecorder(
     post: AqePilotQueryClosed => Unit,
@@ -34,6 +38,7 @@ final private[record] class QueryRecorder(
     runOf: (Option[SQLConf], Long) => Option[RunIdentity],
     control: () => Option[Control],
     unitOf: (SQLConf, Long, Option[String], () => Option[String]) => Option[Assigned],
+    learns: Boolean,
     failOpen: FailOpen
 ) extends SparkListener {
   import QueryRecorder._
@@ -45,7 +50,11 @@ final private[record] class QueryRecorder(
     override def removeEldestEntry(e: Map.Entry[Long, Decided]) = size > MaxUnclaimed
   }
   private var openDecisions = 0
+  private var openStages = 0
   private var forgottenQueries = 0L
+  private val executionOf = new LinkedHashMap[Int, java.lang.Long] {
+    override def removeEldestEntry(e: Map.Entry[Int, java.lang.Long]) = size > MaxOpenStages
+  }
 
   /** How many queries had to make room before they ended. */
   def forgotten: Long = synchronized(forgottenQueries)
@@ -64,6 +73,30 @@ final private[record] class QueryRecorder(
 
   override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
     failOpen("application_end", ())(decisionsInHand.close())
+
+  override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit =
+    if (learns) failOpen("stage", ()) {
+      for {
+        properties <- Option(submitted.properties)
+        id <- Option(properties.getProperty(SQLExecution.EXECUTION_ID_KEY))
+      } synchronized(executionOf.put(submitted.stageInfo.stageId, id.toLong))
+    }
+
+  override def onStageCompleted(completed: SparkListenerStageCompleted): Unit =
+    if (learns) failOpen("stage", ()) {
+      val stage = completed.stageInfo
+      val figures = StageFigures.of(stage)
+      synchronized {
+        val id = executionOf.remove(stage.stageId)
+        val query = if (id == null) null else queries.get(id)
+        if (query != null)
+          if (query.stages.size < MaxStages) {
+            query.stages += figures
+            openStages += 1
+            makeRoom()
+          } else query.hasAllStages = false
+      }
+    }
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = failOpen("event", ()) {
     event match {
@@ -91,7 +124,8 @@ final private[record] class QueryRecorder(
                 )
               }
             }
-            if (own.nonEmpty || query.decisions.nonEmpty || unit.isDefined) {
+            val hasRun = learns && query.stages.nonEmpty
+            if (own.nonEmpty || query.decisions.nonEmpty || unit.isDefined || hasRun) {
               val sessionId = (own ++ query.decisions).headOption.map(_.event.sessionId)
                 .orElse(session.map(s => Owners.of(s.sessionUUID)))
               close(query, own, end, sessionId.getOrElse(""), fingerprint, unit)
@@ -172,7 +206,8 @@ final private[record] class QueryRecorder(
         controlVersion = controlFile.flatMap(_.version),
         controlAgeMillis = controlFile.flatMap(_.age),
         planningMillis = failOpen("planning_time", Option.empty[Long])(planningMillis(end)),
-        askedMicros = Some(asked)
+        askedMicros = Some(asked),
+        subPlans = if (learns) learnt(query, end, fingerprint) else Nil
       )
     )
   }
@@ -180,6 +215,43 @@ final private[record] class QueryRecorder(
   /** All phases of Spark's QueryPlanningTracker; what AQE plans anew while the query runs is in none of them. */
   private def planningMillis(end: SparkListenerSQLExecutionEnd): Option[Long] =
     Option(end.qe).map(_.tracker.phases.values.map(_.durationMs).sum)
+
+  /** What came of the query's sub-plans and, first, of all of it. Of one that failed nothing else is known. */
+  private def learnt(
+      query: Query,
+      end: SparkListenerSQLExecutionEnd,
+      fingerprint: Option[String]
+  ): Seq[AqePilotSubPlan] = {
+    val failed = end.errorMessage.exists(_.nonEmpty)
+    val stages = query.stages.toSeq
+    def sum(figure: StageFigures => Long) =
+      if (query.hasAllStages) Some(stages.map(figure).sum) else None
+    val whole = fingerprint.map(_.take(16)).map { name =>
+      AqePilotSubPlan(
+        "QUERY",
+        name,
+        name,
+        inputBytes =
+          if (failed) None
+          else failOpen("sub_plans", Option.empty[Long])(
+            Option(end.qe).flatMap(qe => InputBytes.of(qe.optimizedPlan))
+          ),
+        taskMillis = sum(_.taskMillis),
+        spilledBytes = sum(_.spilledBytes),
+        failures = Some(if (failed) 1 else 0)
+      )
+    }
+    val parts =
+      if (failed) Nil
+      else failOpen("sub_plans", Seq.empty[AqePilotSubPlan]) {
+        Option(end.qe).toSeq.flatMap { qe =>
+          SQLConf.withExistingConf(qe.sparkSession.sessionState.conf) {
+            new SubPlans(stages).of(qe.executedPlan)
+          }
+        }
+      }
+    whole.toSeq ++ parts
+  }
 
   /** None for a query that Spark could not analyse: 4.3 says its end, too, and to ask for its plan throws the user's
     * error once more.
@@ -216,14 +288,19 @@ final private[record] class QueryRecorder(
   }
 
   private def makeRoom(): Unit =
-    while (queries.size > MaxQueries || openDecisions > MaxDecisions) {
+    while (
+      queries.size > MaxQueries || openDecisions > MaxDecisions || openStages > MaxOpenStages
+    ) {
       closed(queries.keySet.iterator.next())
       forgottenQueries += 1
     }
 
   private def closed(id: Long): Option[Query] = synchronized {
     val query = Option(queries.remove(id))
-    query.foreach(openDecisions -= _.decisions.size)
+    query.foreach { q =>
+      openDecisions -= q.decisions.size
+      openStages -= q.stages.size
+    }
     query
   }
 }
@@ -232,6 +309,8 @@ private[record] object QueryRecorder {
   val MaxQueries = 1000
   val MaxDecisions = 20000
   val MaxUnclaimed = 1000
+  val MaxStages = 1000
+  val MaxOpenStages = 5000
   private val MaxErrorChars = 4000
 
   // The name of the exception's class or of the error's condition may stand before it.
@@ -264,5 +343,7 @@ private[record] object QueryRecorder {
     var startedAt: Option[Long] = None
     var redact: String => String = identity
     val decisions = mutable.ArrayBuffer.empty[Decided]
+    val stages = mutable.ArrayBuffer.empty[StageFigures]
+    var hasAllStages = true
   }
 }

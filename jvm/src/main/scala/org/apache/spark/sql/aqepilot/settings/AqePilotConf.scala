@@ -143,6 +143,21 @@ object AqePilotConf {
       "and servers, which run a query again and again."
   )
 
+  val HistoryLearn: Setting[Boolean] = Setting(
+    Prefix + "history.learn",
+    SettingType.boolean,
+    None,
+    "submitted",
+    "Whether what came of each query's parts is measured when it ends, and written to Spark's event log. Unset: where " +
+      "the submitted configuration has spark.aqepilot.policies, spark.aqepilot.history or spark.aqepilot.history.own."
+  )
+
+  /** Whether the application measures what came of its queries' parts. */
+  def learns: Boolean = HistoryLearn.submitted.getOrElse(
+    HistoryOwn.inForce ||
+      Seq(Policies.key, History.key).exists(Setting.submitted(_).exists(_.trim.nonEmpty))
+  )
+
   val MaxBroadcastBytes: Setting[Long] = Setting(
     Prefix + "guard.max_broadcast_bytes",
     SettingType.bytes,
@@ -302,6 +317,7 @@ object AqePilotConf {
     History,
     HistoryRefresh,
     HistoryOwn,
+    HistoryLearn,
     MaxBroadcastBytes,
     MaxHashBuildBytes,
     Growth,
