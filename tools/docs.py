@@ -27,6 +27,7 @@ from aqepilot.history import columns as history_columns
 from aqepilot.toml import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
+REASONS = ROOT / "jvm/src/main/resources/org/apache/spark/sql/aqepilot/reasons"
 sys.path.append(str(ROOT / "tests"))
 
 import hostile  # noqa: E402
@@ -161,7 +162,7 @@ def reasons() -> str:
 
 def remedies() -> str:
     """What to do about each reason of a decision and each problem of the set-up."""
-    known = tomllib.loads((ROOT / "tools" / "remedies.toml").read_text("utf-8"))
+    known = json.loads((REASONS / "remedies.json").read_text("utf-8"))
     parts = []
     for title, kind, codes in (
         ("Reasons of decisions", "reasons", catalog.reasons()),

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import json
 import re
 import shlex
 import subprocess
@@ -19,7 +20,6 @@ from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS
 from aqepilot.experiment.definition import Definition
 from aqepilot.function import is_imported
-from aqepilot.toml import tomllib
 
 pytestmark = tiers.on("4.3")
 
@@ -81,7 +81,8 @@ def test_every_decision_point_has_a_page():
 
 
 def test_every_reason_and_problem_has_a_remedy_and_no_other_code():
-    known = tomllib.loads((ROOT / "tools" / "remedies.toml").read_text("utf-8"))
+    reasons = ROOT / "jvm/src/main/resources/org/apache/spark/sql/aqepilot/reasons"
+    known = json.loads((reasons / "remedies.json").read_text("utf-8"))
     assert list(known["reasons"]) == list(catalog.reasons())
     assert list(known["problems"]) == list(catalog.problems())
 
@@ -256,7 +257,13 @@ def test_command_lines_name_commands_options_and_targets_that_exist():
             used = {word.split("=")[0] for word in own if word.startswith("--")}
             assert used <= options_of(name, DOCS.commands_listed()[name]), words
         else:
-            known = ("pip", "spark-submit", "start-thriftserver.sh", "start-connect-server.sh")
+            known = (
+                "pip",
+                "spark-submit",
+                "start-thriftserver.sh",
+                "start-connect-server.sh",
+                "start-history-server.sh",
+            )
             of_shell = ("echo", "export", "mkdir")
             assert program.rpartition("/")[2] in (*known, *of_shell), program
     assert {"make", "aqepilot", "spark-submit"} <= seen

@@ -33,6 +33,7 @@ LAYERS = {
     "plans, shared by the points": (f"{IN_SPARK}.plans",),
     "points": (POINTS,),
     "the table functions": (f"{IN_SPARK}.sql",),
+    "Spark's UI": (f"{IN_SPARK}.ui",),
     "extension": (OURS, IN_SPARK),
 }
 PACKAGES = {

@@ -8,6 +8,7 @@ import org.apache.spark.sql.aqepilot.record.DecisionLog
 import org.apache.spark.sql.aqepilot.run.Control
 import org.apache.spark.sql.aqepilot.settings.AqePilotConf
 import org.apache.spark.sql.aqepilot.spark.FailOpen
+import org.apache.spark.sql.aqepilot.ui.Tabs
 
 /** What happens once, when the extension is applied to a new session. */
 object Start {
@@ -30,6 +31,7 @@ object Start {
     }
     def whereRight(begin: SparkContext => Unit) =
       if (Health.isRightJar) SparkContext.getActive.foreach(begin)
+    FailOpen("ui", ())(whereRight(Tabs.begin))
     FailOpen("history", ())(whereRight(History.begin))
     FailOpen("control", ())(whereRight(Control.begin))
     SparkContext.getActive.foreach(Submitted.begin)

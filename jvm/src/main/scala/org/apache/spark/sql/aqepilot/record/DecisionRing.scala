@@ -90,11 +90,11 @@ final class DecisionRing(maxBytes: Long) {
 object DecisionRing {
 
   /** An estimate of the heap that a case class of strings and numbers takes. */
-  private def bytesOf(record: Product): Long = 64L + record.productIterator.map {
+  private[aqepilot] def bytesOf(record: Product): Long = 64L + record.productIterator.map {
     case text: String       => bytesOf(text)
     case Some(text: String) => 16 + bytesOf(text)
     case _                  => 24L
   }.sum
 
-  private def bytesOf(text: String): Long = 56L + text.length
+  private[aqepilot] def bytesOf(text: String): Long = 56L + text.length
 }

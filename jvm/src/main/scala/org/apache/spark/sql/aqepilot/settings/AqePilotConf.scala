@@ -230,6 +230,15 @@ object AqePilotConf {
       "partitions of a shuffle, or nothing. aqepilot_decisions() has all of them."
   )
 
+  val Ui: Setting[Boolean] = Setting(
+    Prefix + "ui",
+    SettingType.boolean,
+    Some("true"),
+    "submitted",
+    "Whether Spark's UI has the tab aqepilot, and its page of a query the query's decisions. Of a history server, " +
+      "which has a setting of its own, it shows no application that was submitted with false."
+  )
+
   val AskDeadline: Setting[Long] = Setting(
     Prefix + "ask.deadline",
     SettingType.time("1ms"),
@@ -326,6 +335,7 @@ object AqePilotConf {
     RingBytes,
     AllSessions,
     LogFacts,
+    Ui,
     AskDeadline,
     BreakerFailures,
     BreakerTime,
