@@ -50,7 +50,7 @@ POINTS = {
 }
 # Six more, which the record and Spark's own events tell, and no finding: the tool that has each,
 # how it is asked, and what is in its answer.
-TOLD: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+BESIDE: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "a guard rail that holds": (
         "report",
         {"part": "guard_rails"},
@@ -150,15 +150,15 @@ def test_the_findings_have_the_cause_and_the_policy_of_what_is_planted(asked: Re
             assert (policy.mode, list(policy.points)) == ("shadow", [point])
 
 
-@pytest.mark.parametrize("what", TOLD)
+@pytest.mark.parametrize("what", BESIDE)
 def test_the_other_tools_tell_what_else_is_planted(asked: Reading, what: str) -> None:
-    tool, arguments, words = TOLD[what]
+    tool, arguments, words = BESIDE[what]
     text = test_assistant.tools(asked)[tool](**arguments)
     assert [word for word in words if word not in text.replace("\\n", " ")] == []
 
 
 def test_twenty_are_planted_and_more() -> None:
-    assert len(POINTS) + len(TOLD) >= 20
+    assert len(POINTS) + len(BESIDE) >= 20
 
 
 def test_a_finding_s_policy_goes_all_the_way_to_a_proposal(asked: Reading, tmp_path: Any) -> None:
