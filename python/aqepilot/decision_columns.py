@@ -55,7 +55,7 @@ class DecisionColumns(NamedTuple):
     detail: str | None
     """More about the reason, in words; null when there is no more."""
     asked_us: float
-    """How long asking took, all facts included, also those that no policy read, in microseconds."""
+    """How long the query waited for the answers and for facts, in microseconds."""
     fate: str | None
     """`adopted`, `refused_by_cost`, `no_change`, `superseded` or `gone`; null while the query runs,
     when it failed and when the answer was not applied.

@@ -120,7 +120,7 @@ final case class AqePilotExperiment(
   * @param sparkStrategy
   *   the strategy Spark would plan without us
   * @param askedMicros
-  *   time for the answers and all facts, those that no policy read included, in microseconds
+  *   time that the query waited for the answers and for facts, in microseconds
   * @param subject
   *   what it is about, e.g. `join 3, left side`: unique in its query at its point
   * @param commonFactsId

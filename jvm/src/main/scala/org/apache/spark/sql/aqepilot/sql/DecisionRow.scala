@@ -109,8 +109,7 @@ private[aqepilot] object DecisionRow {
     )(_._1.detail),
     column(
       "asked_us",
-      "How long asking took, all facts included, also those that no policy read, in " +
-        "microseconds."
+      "How long the query waited for the answers and for facts, in microseconds."
     )(_._1.askedMicros),
     optional(
       "fate",
