@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ import tpch
 
 pytestmark = tiers.ON_ONE
 
+# Set, it writes the signatures of the running Spark anew: for changes that are meant.
+NEW = "AQEPILOT_NEW_SIGNATURES"
+SIGNATURES = Path(__file__).parents[1] / "cases" / "signature.json"
 KNOWN = json.loads((Path(__file__).parents[1] / "cases" / "fingerprint.json").read_text("utf-8"))
 WORKLOADS = {"tpch": tpch, "tpcds": tpcds}
 
@@ -53,6 +57,48 @@ def test_all_queries_have_the_fingerprints_that_logs_know_them_by(
         for n, known_print in known.items()
     }
     assert len(set(prints.values())) == len(queries) == {"tpch": 22, "tpcds": 99}[workload]
+
+
+def signature(spark: SparkSession, query: str) -> str:
+    """The first half of the two forms, of a query that is optimised, and does not run."""
+    plan = spark._jsparkSession.sql(query).queryExecution().optimizedPlan()
+    made = spark._jvm.org.apache.spark.sql.aqepilot.facts.Signature.of(plan).get()
+    return f"{made.sameText()[:8]} {made.shapeText()[:8]}"
+
+
+def test_all_queries_have_the_signatures_that_history_knows_them_by(
+    spark: SparkSession, workload: str
+) -> None:
+    """Where the two Sparks optimise a query alike, one signature holds for both."""
+    made = {str(n): signature(spark, q) for n, q in WORKLOADS[workload].queries().items()}
+    if NEW in os.environ:
+        _write(workload, made)
+    known = json.loads(SIGNATURES.read_text("utf-8"))[workload]
+    assert made == {n: s[tiers.MINOR] if isinstance(s, dict) else s for n, s in known.items()}
+    assert len(set(made.values())) == len(made)
+
+
+def _write(workload: str, made: dict[str, str]) -> None:
+    """Writes the signatures of one Spark beside those of the other."""
+    known = json.loads(SIGNATURES.read_text("utf-8")) if SIGNATURES.is_file() else {}
+    (other,) = {"3.5", "4.3"} - {tiers.MINOR}
+    merged = {}
+    for n, new in made.items():
+        before = known.get(workload, {}).get(n, new)
+        of_other = before[other] if isinstance(before, dict) else before
+        both = {tiers.MINOR: new, other: of_other}
+        merged[n] = new if new == of_other else dict(sorted(both.items()))
+    SIGNATURES.write_text(json.dumps(known | {workload: merged}, indent=2) + "\n")
+
+
+def test_the_share_of_signatures_that_are_equal_on_both_sparks_is_told() -> None:
+    """As docs/reference/record.md has it."""
+    known = json.loads(SIGNATURES.read_text("utf-8"))
+    signatures = [s for of_workload in known.values() for s in of_workload.values()]
+    equal = sum(isinstance(s, str) for s in signatures)
+    docs = (Path(__file__).parents[2] / "docs/reference/record.md").read_text("utf-8")
+    assert f"Of the {len(signatures)} queries" in docs
+    assert f"{equal} have one signature" in docs
 
 
 @tiers.EIGHTH
