@@ -125,5 +125,5 @@ def build(log: Path, pack: Path) -> None:
         [sys.executable, "-m", "aqepilot", *words], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise SystemExit(f"aqepilot {' '.join(words)}:\n{done.stdout}\n{done.stderr}")
+        raise SystemExit(f"aqepilot {' '.join(words)}:\n{done.stdout}\n{done.stderr[-3000:]}")
     console.print(done.stdout.strip())

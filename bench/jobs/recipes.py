@@ -8,6 +8,7 @@ compiled what is measured. A round has new sessions.
 """
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -23,8 +24,7 @@ schemas = {}
 def session(folder: str, conf: dict[str, str], is_analysed: bool) -> SparkSession:
     made = root.newSession()
     if is_analysed:
-        analyse(folder)
-        made.sql(f"USE `{folder}`")
+        made.sql(f"USE {analysed(folder)}")
     else:
         for path in map(str, Path(folder).glob("*.parquet")):
             if path not in schemas:
@@ -37,15 +37,16 @@ def session(folder: str, conf: dict[str, str], is_analysed: bool) -> SparkSessio
     return made
 
 
-def analyse(folder: str) -> None:
-    """Makes a database of the folder's name, whose tables have statistics of all columns."""
-    if root.catalog.databaseExists(f"`{folder}`"):
-        return
-    root.sql(f"CREATE DATABASE `{folder}`")
-    for path in sorted(Path(folder).glob("*.parquet")):
-        table = f"`{folder}`.{path.stem}"
-        root.sql(f"CREATE TABLE {table} USING parquet LOCATION '{path}'")
-        root.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
+def analysed(folder: str) -> str:
+    """Returns a database of these tables, with statistics of all columns."""
+    database = re.sub(r"\W", "_", Path(folder).name)
+    if not root.catalog.databaseExists(database):
+        root.sql(f"CREATE DATABASE {database}")
+        for path in sorted(Path(folder).glob("*.parquet")):
+            table = f"{database}.{path.stem}"
+            root.sql(f"CREATE TABLE {table} USING parquet LOCATION '{path}'")
+            root.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
+    return database
 
 
 for number in range(-1, work["rounds"]):
