@@ -27,6 +27,7 @@ SUBMITTED = {
         "spark.aqepilot.decisions.ring_bytes": "1m",
         "spark.aqepilot.decisions.all_sessions": "true",
         "spark.aqepilot.log.facts": "summary",
+        "spark.aqepilot.ui": "false",
     },
     "history": {
         "spark.aqepilot.history": "pack.parquet",
