@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import each_point
 import submitting
 import tiers
+from aqepilot import Policy, read_log
 
 # In SHAPE the pack has the same sub-plan with another name.
-JOB = """
+BEGIN = """
 import json, sys, time
 from pathlib import Path
 from pyspark.sql import SparkSession
@@ -65,7 +67,10 @@ def shuffled(table):
 
 def say(name, **more):
     print(json.dumps({"name": name, **more}), flush=True)
-
+"""
+PACKED = (
+    BEGIN
+    + """
 until(lambda: "HISTORY_UNREADABLE" in status("problem"))
 say("without", history=status("history"), problem=status("problem"))
 plain, fingerprints = {}, {}
@@ -114,6 +119,38 @@ made, same = asked("join_selection", each_point.ROWS["join_selection"].one)
 say("damaged", problem=status("problem"), rows=same, plain=plain["join_selection"])
 spark.stop()
 """
+)
+# What queries came to before, as the record of the same application has it.
+OWN = (
+    BEGIN
+    + """
+def learnt():
+    return int(status("history")["own_signatures"][0])
+
+def is_settled():
+    spark._jsparkSession.sparkContext().listenerBus().waitUntilEmpty(60000)
+    before = learnt()
+    time.sleep(2)
+    return learnt() == before > 0
+
+plain = {}
+for _ in range(2):
+    for point, row in each_point.ROWS.items():
+        plain[point] = asked(point, row.one)[1]
+until(is_settled)
+for point, row in each_point.ROWS.items():
+    made, rows = asked(point, row.one)
+    say(point, facts=[d.facts for d in made], rows=rows, plain=plain[point])
+spark.conf.set("spark.aqepilot.policy.past.join_selection", sys.argv[3])
+spark.conf.set("spark.aqepilot.policies", "past")
+spark.sql(each_point.QUERIES["join_selection"]).collect()
+spark.stop()
+"""
+)
+BY_HISTORY = """
+IF(right.history.runs > 1 AND right.history.rows_p50 > 0,
+  named_struct('strategy', 'SHUFFLE_HASH', 'build_side', 'RIGHT'), NULL)
+"""
 # Where the facts at each point have past runs of `l`, `r` or `d`, or of a shuffle of theirs.
 PLACES = {
     "skew_join": ["left.history", "right.history"],
@@ -133,26 +170,41 @@ def at(facts: Any, path: str) -> Any:
     return facts
 
 
-@pytest.fixture(scope="module")
-def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    folder = tmp_path_factory.mktemp("history")
-    path = folder / "pack.parquet"
+def submitted(
+    folder: Path, job: str, path: Path, conf: dict[str, str]
+) -> dict[str, dict[str, Any]]:
+    """What a job prints, by name."""
     done = submitting.submit(
         folder / "job",
-        JOB,
-        conf=each_point.SETTINGS
-        | {
-            "spark.aqepilot.history": path.as_uri(),
-            "spark.aqepilot.history.refresh": "1s",
-            "spark.aqepilot.ask.deadline": "20s",
-        },
+        job,
+        conf=each_point.SETTINGS | {"spark.aqepilot.ask.deadline": "20s"} | conf,
         env={"PYTHONPATH": str(Path(__file__).parent)},
-        job_words=[str(path), str(folder / "tables")],
+        job_words=[str(path), str(folder / "tables"), BY_HISTORY],
         own_jvm=tiers.OWN_JVM,
     )
     assert done.returncode == 0, done.stderr[-5000:]
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {line["name"]: line for line in lines}
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("history")
+    path = folder / "pack.parquet"
+    settings = {"spark.aqepilot.history": path.as_uri(), "spark.aqepilot.history.refresh": "1s"}
+    return submitted(folder, PACKED, path, settings)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "events").mkdir()
+    settings = {
+        "spark.aqepilot.history.own": "true",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (folder / "events").as_uri(),
+    }
+    return submitted(folder, OWN, folder, settings) | {"events": {"path": str(folder / "events")}}
 
 
 def test_without_a_pack_there_is_a_reason_and_no_history(steps: dict[str, dict[str, Any]]) -> None:
@@ -210,3 +262,39 @@ def test_a_score_reads_what_a_set_of_relations_came_to_in_any_order(
 def test_a_damaged_pack_costs_no_query(steps: dict[str, dict[str, Any]]) -> None:
     assert "HISTORY_UNREADABLE" in steps["damaged"]["problem"]
     assert steps["damaged"]["rows"] == steps["damaged"]["plain"]
+
+
+@pytest.mark.parametrize("point", each_point.ROWS)
+def test_what_an_application_measured_is_there_when_the_query_runs_again(
+    own: dict[str, dict[str, Any]], point: str
+) -> None:
+    """So what names a sub-plan when it is decided on names it when it has run."""
+    step = own[point]
+    assert step["rows"] == step["plain"]
+    facts = [json.loads(facts) for facts in step["facts"]]
+    for place in PLACES[point]:
+        known = [at(f, place) for f in facts if at(f, place)]
+        assert known, (place, facts)
+        for one in known:
+            assert one["runs"] >= 2
+            assert one["match"] == "SAME"
+            # Joins drop nulls of the same relation or keep them, and more tasks have more groups.
+            assert 0 < one["rows_p50"] <= one["rows_max"]
+            assert one["input_ratio"] == 1
+    assert all(f["query"]["history"]["runs"] >= 2 for f in facts)
+
+
+@tiers.READS_LOGS
+def test_a_replay_gives_each_decision_that_history_made(
+    own: dict[str, dict[str, Any]], spark: SparkSession
+) -> None:
+    log = read_log(spark, own["events"]["path"])
+    replayed = log.replay(Policy(name="past", join_selection=BY_HISTORY)).asked.where(
+        "exists(recorded, one -> one.policy = 'past')"
+    )
+    rows = replayed.collect()
+    assert rows
+    for row in rows:
+        assert (row.changed, row.unknown) == (False, None)
+        assert "SHUFFLE_HASH" in row.before
+        assert int(row.named["right.history.runs"]) >= 2

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.history
 
+import java.lang.{Long => JLong}
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, ExecutorService, TimeUnit}
 
@@ -10,6 +11,8 @@ import org.apache.spark.sql.aqepilot.reasons.Problem
 import org.apache.spark.sql.aqepilot.settings.AqePilotConf
 import org.apache.spark.sql.aqepilot.spark.{Application, FailOpen, Sessions}
 import org.apache.spark.util.ThreadUtils
+
+import io.aqepilot.log.AqePilotQueryClosed
 
 /** What one query sees of history: the same from its first decision to its last, whatever is read meanwhile.
   *
@@ -80,7 +83,29 @@ final class History private[history] (
   /** As a query that begins now sees it. */
   def past: Past = new Past(pack, own, System.currentTimeMillis())
 
-  /** Adds what a query of this application measured. */
+  /** Adds what a query of this application measured, if that is to be remembered. */
+  def learn(closed: AqePilotQueryClosed): Unit = if (own.isDefined) closed.subPlans.foreach { s =>
+    val run = MeasuredRun(
+      closed.time,
+      s.inputBytes,
+      s.rows,
+      s.bytes,
+      s.shuffleBytes,
+      s.partitions.map(_.toLong),
+      s.maxPartitionBytes,
+      s.medianPartitionBytes,
+      s.inputRows,
+      s.taskMillis,
+      s.readBytes,
+      s.readRows,
+      s.spilledBytes,
+      s.peakMemoryBytes,
+      s.failures.map(_.toLong)
+    )
+    def form(digits: String) = JLong.parseUnsignedLong(digits, 16)
+    add(form(s.same), form(s.shape), s.kind, run)
+  }
+
   private[history] def add(same: Long, shape: Long, kind: String, run: MeasuredRun): Unit =
     own.foreach(_.add(same, shape, kind, run))
 

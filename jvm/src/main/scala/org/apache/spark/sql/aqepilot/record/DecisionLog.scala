@@ -9,6 +9,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.aqepilot.decision.{Decided, FateReader}
 import org.apache.spark.sql.aqepilot.facts.Runs
+import org.apache.spark.sql.aqepilot.history.History
 import org.apache.spark.sql.aqepilot.record.QueryRecorder.Barrier
 import org.apache.spark.sql.aqepilot.run.{Control, Experiments, Owners}
 import org.apache.spark.sql.aqepilot.settings.{AqePilotConf, LoggedFacts}
@@ -49,7 +50,10 @@ final class DecisionLog private (sc: SparkContext) extends Record {
   private lazy val ofApplication = Redaction.ofTexts(sc.conf)
   private val recorder =
     new QueryRecorder(
-      closed => postLast(Redaction.closed(withLogged(closed), ofApplication)),
+      closed => {
+        failOpen("history", ())(History.of(sc).foreach(_.learn(closed)))
+        postLast(Redaction.closed(withLogged(closed), ofApplication))
+      },
       settle,
       ring.claim,
       waiting,
