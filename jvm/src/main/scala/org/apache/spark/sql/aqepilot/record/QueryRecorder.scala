@@ -216,13 +216,25 @@ final private[record] class QueryRecorder(
   private def planningMillis(end: SparkListenerSQLExecutionEnd): Option[Long] =
     Option(end.qe).map(_.tracker.phases.values.map(_.durationMs).sum)
 
-  /** What came of the query's sub-plans and, first, of all of it. Of one that failed nothing else is known. */
+  /** What came of the query's sub-plans and, first, of all of it. Of one that failed nothing else is known, and of one
+    * that somebody cancelled nothing at all.
+    */
   private def learnt(
       query: Query,
       end: SparkListenerSQLExecutionEnd,
       fingerprint: Option[String]
   ): Seq[AqePilotSubPlan] = {
-    val failed = end.errorMessage.exists(_.nonEmpty)
+    val error = end.errorMessage.filter(_.nonEmpty)
+    if (error.exists(isCancelled(_, end.executionFailure))) Nil
+    else measured(query, end, fingerprint, error.isDefined)
+  }
+
+  private def measured(
+      query: Query,
+      end: SparkListenerSQLExecutionEnd,
+      fingerprint: Option[String],
+      failed: Boolean
+  ): Seq[AqePilotSubPlan] = {
     val stages = query.stages.toSeq
     def sum(figure: StageFigures => Long) =
       if (query.hasAllStages) Some(stages.map(figure).sum) else None

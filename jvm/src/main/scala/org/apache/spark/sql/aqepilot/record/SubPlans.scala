@@ -4,7 +4,8 @@ import java.util.{Collections, IdentityHashMap}
 
 import scala.collection.mutable
 
-import org.apache.spark.MapOutputStatistics
+import org.apache.spark.internal.config
+import org.apache.spark.sql.aqepilot.facts.PhysicalSubPlan.KeepsRows
 import org.apache.spark.sql.aqepilot.facts.{
   InputBytes,
   PartialRows,
@@ -12,7 +13,7 @@ import org.apache.spark.sql.aqepilot.facts.{
   ShuffleFacts,
   Signature
 }
-import org.apache.spark.sql.aqepilot.facts.PhysicalSubPlan.KeepsRows
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.execution.adaptive.{
   AQEShuffleReadExec,
   AdaptiveSparkPlanExec,
@@ -28,6 +29,7 @@ import org.apache.spark.sql.execution.exchange.{
 }
 import org.apache.spark.sql.execution.joins.{BaseJoinExec, ShuffledJoin}
 import org.apache.spark.sql.execution.{BaseLimitExec, CollectLimitExec, CollectTailExec, SparkPlan}
+import org.apache.spark.{MapOutputStatistics, SparkEnv}
 
 import io.aqepilot.log.AqePilotSubPlan
 
@@ -72,7 +74,7 @@ final private[record] class SubPlans(stages: Seq[StageFigures]) {
       case reused: ReusedExchangeExec       => visit(reused.child, allRows = true, sizes)
       case shuffle: ShuffleExchangeLike     => add(shuffle, sizes)
       case broadcast: BroadcastExchangeLike =>
-        rows(broadcast).foreach(add(broadcast, _, broadcast.metrics.get("dataSize").map(_.value)))
+        rows(broadcast).foreach(n => add(broadcast, n, broadcastBytes(broadcast, n)))
       case _: InMemoryTableScanExec =>
       case _                        => if (allRows) whole(node)
     }
@@ -176,6 +178,15 @@ final private[record] class SubPlans(stages: Seq[StageFigures]) {
     }
   }
 
+  /** What Spark counts is the memory of a hash table, whose last page may be nearly empty: that page is left out. Below
+    * it, Spark's estimate of a row's size says more.
+    */
+  private def broadcastBytes(broadcast: BroadcastExchangeLike, rows: Long): Option[Long] =
+    broadcast.metrics.get("dataSize").map { size =>
+      val estimate = EstimationUtils.getSizePerRow(broadcast.children.flatMap(_.output)) * rows
+      estimate.max(size.value - pageBytes).min(Long.MaxValue).toLong
+    }
+
   /** What went into the aggregate beneath a shuffle. */
   private def partialInput(node: SparkPlan): Option[Long] = node match {
     case KeepsRows(child) => partialInput(child)
@@ -208,6 +219,10 @@ private[record] object SubPlans {
 
   /** With so many rows for each task of a shuffled join, hardly a task has none. */
   private val RowsForEachTask = 8L
+
+  /** Of a hash table in the driver, which is made as if it had all memory (`HashedRelation`). */
+  private def pageBytes: Long =
+    SparkEnv.get.conf.get(config.BUFFER_PAGESIZE).getOrElse(64L << 20)
 
   /** What a node counted itself. */
   private def rows(node: SparkPlan): Option[Long] =
