@@ -45,7 +45,7 @@ HOOK = (EXTENSIONS, "injectRuntimeOptimizerRule")
 LOOKED_FOR = ("org/apache/spark/sql/execution/adaptive/AQEUtils", "getRequiredDistribution")
 RULE = "org/apache/spark/sql/execution/adaptive/OptimizeSkewInRebalancePartitions"
 CAUGHT = (EXTENSIONS, "injectTableFunction")
-OF_TEXTS = "org/apache/spark/sql/catalyst/expressions/ArrayJoin"
+OF_TEXTS = "org/apache/spark/sql/catalyst/expressions/StringSplit"
 
 
 @pytest.fixture(scope="module")
