@@ -22,6 +22,7 @@ T = TypeVar("T")
 FRESH_S = 600.0
 # Who has gone waits for no answer.
 _PATIENCE_S = 2.0
+_TURN_S = 0.2
 _MOST_KEPT = 50
 _MOST_ROWS = 500
 _MOST_APPLICATIONS = 200
@@ -110,6 +111,8 @@ class Reading:
     def warm(self) -> None:
         """Reads what is asked for first, before it is asked for."""
         self.overview()
+        # A tool that waits comes first.
+        time.sleep(_TURN_S)
         self.findings()
 
     def overview(self) -> tuple[str, list[Any]]:
