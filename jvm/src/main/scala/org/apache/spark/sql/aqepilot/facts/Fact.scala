@@ -11,7 +11,7 @@ import org.apache.spark.unsafe.types.UTF8String
   *
   * {{{
   * private val fact = Fact.of[Join]
-  * fact("size_in_bytes", "Spark's estimate of its size")(_.stats.sizeInBytes)
+  * fact("size_in_bytes", "Spark's estimate of its size")(Estimates.of(_).sizeInBytes)
   * fact.fixed("condition", "the join's condition, as SQL")(_.condition.map(_.sql))
   * }}}
   *
