@@ -145,6 +145,8 @@ def test_the_record_and_the_log_say_so(ran):
         ("AIRFLOW", "AIRFLOW", "AIRFLOW_CTX_TRY_NUMBER"),
         ("SETTING", "AIRFLOW", "AIRFLOW_CTX_TRY_NUMBER"),
         ("SETTING", "AIRFLOW", "spark.aqepilot.attempt"),
+        ("AIRFLOW", "AIRFLOW", "spark.app.attempt.id"),
+        ("SETTING", "AIRFLOW", "spark.app.attempt.id"),
     }
     assert "RETRIED_RUN: attempt 2 (AIRFLOW_CTX_TRY_NUMBER)" in log
     assert "RETRIED_RUN: attempt 3 (spark.app.attempt.id)" in log
