@@ -202,10 +202,12 @@ def test_a_query_has_the_figures_of_its_closing_event(ran: Ran, expected: Rows) 
     for execution, figures in closed.items():
         query = queries[execution]
         assert {name: query[name] for name in figures} == figures
-        assert query["decisions"] > 0
-        assert query["planning_ms"] > 0 < query["asked_us"]
+        assert (query["asked_us"] > 0) == (query["decisions"] > 0)
+        assert query["planning_ms"] > 0 or not query["decisions"]
         assert query["executor_memory_mib_s"] is None, "the driver is the executor"
-    assert {q["planning_ms"] for q in expected["queries"] if not q["decisions"]} == {None}
+    assert sum(queries[execution]["decisions"] > 0 for execution in closed) >= 5
+    others = [query for execution, query in queries.items() if execution not in closed]
+    assert {query["planning_ms"] for query in others} == {None}
     assert any((query["max_over_median"] or 0) > 1 for query in queries.values())
 
 
