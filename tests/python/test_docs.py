@@ -227,7 +227,8 @@ def is_understood(program, words):
     """Are these options of the program, and words that it knows?"""
     source = (ROOT / OTHER_PROGRAMS[program]).read_text("utf-8")
     if program == "bench":
-        source += (ROOT / "bench/cases.py").read_text("utf-8")
+        for names in ("cases.py", "history.py"):
+            source += (ROOT / "bench" / names).read_text("utf-8")
     known = set(re.findall(r"[\"']([\w-]+)[\"']", source))
     return {word for word in words if word.isalpha() or word.startswith("--")} <= known
 
