@@ -24,7 +24,6 @@ import submitting
 from aqepilot import control
 from processes import free_port
 
-SCALA = Path(__file__).parents[1] / "jvm/org/apache/spark/sql/aqepilot/ui/Injections.scala"
 SKEWED = "named_struct('left_splits', transform(left.bytes_by_partition_id, b -> int(2)))"
 # One application after the other: what its pages say, by its name and their path.
 JOB = r"""
@@ -321,8 +320,3 @@ def test_who_may_not_view_the_ui_may_not_view_the_tab(ran: Ran) -> None:
     for path in PATHS["guarded"]:
         page = ran.pages["guarded"][path]
         assert (page == "403") == path.endswith("mallory"), page[:500]
-
-
-def test_scala_tries_the_same_strings() -> None:
-    lines = re.findall(r'^    (".*"),?$', SCALA.read_text("utf-8"), re.M)
-    assert [json.loads(line) for line in lines] == list(injections.STRINGS)

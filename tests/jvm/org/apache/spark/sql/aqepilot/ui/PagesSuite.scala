@@ -1,7 +1,9 @@
 package org.apache.spark.sql.aqepilot.ui
 
+import scala.jdk.CollectionConverters._
 import scala.xml.{Node, Utility}
 
+import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.aqepilot.reasons.{Reason, Remedy}
 import org.apache.spark.ui.WebUIPage
 import org.scalatest.funsuite.AnyFunSuite
@@ -21,6 +23,11 @@ class PagesSuite extends AnyFunSuite {
 
   /** Without how long the application has run. */
   private def timeless(nodes: Seq[Node]): String = nodes.toString.replaceAll("-time=\"\\d+\"", "")
+
+  /** Texts that users may give to what they can name, which Python's pages are held to as well. */
+  private lazy val injections: Seq[String] =
+    new ObjectMapper().readTree(getClass.getResource("/injections.json"))
+      .elements.asScala.flatMap(_.elements.asScala).map(_.asText).toSeq
 
   private def page(tab: RecordTab, prefix: String): WebUIPage =
     tab.pages.find(_.prefix == s"aqepilot$prefix").get
@@ -125,7 +132,8 @@ class PagesSuite extends AnyFunSuite {
   }
 
   test("no text of anybody becomes an element or an attribute") {
-    for (string <- Injections.all) {
+    assert(injections.size >= 50)
+    for (string <- injections) {
       val harmless = string.map(c => if ("<>&\"'`[]()".contains(c)) 'x' else c)
       val tab = MadeRecord.tab(everywhere(string))
       val plain = MadeRecord.tab(everywhere(harmless))
