@@ -64,12 +64,13 @@ class Case(NamedTuple):
     beside: Mapping[str, Mapping[str, str]] = {}
 
 
-def _named(queries: Mapping[int, str]) -> dict[str, str]:
+def named(queries: Mapping[int, str]) -> dict[str, str]:
+    """Returns queries that have numbers by name."""
     return {str(number): text for number, text in queries.items()}
 
 
 def _tpcds() -> dict[str, str]:
-    return _named(tpcds.queries())
+    return named(tpcds.queries())
 
 
 # Of TPC-DS at scale factor 1, those whose time is mostly Spark's own around the tasks.
@@ -77,7 +78,7 @@ _SHORT = (1, 20, 45, 52, 55, 63, 91, 92)
 
 
 def _short() -> dict[str, str]:
-    return _named({number: tpcds.queries()[number] for number in _SHORT})
+    return named({number: tpcds.queries()[number] for number in _SHORT})
 
 
 def asked(mode: str) -> dict[str, str]:
@@ -95,7 +96,7 @@ def asked(mode: str) -> dict[str, str]:
 
 
 def _tpch() -> dict[str, str]:
-    return _named(tpch.queries())
+    return named(tpch.queries())
 
 
 CASES = {

@@ -16,6 +16,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +28,7 @@ import tpcds
 import tpch
 from aqepilot import recipes
 from bench import correlated
+from bench.cases import named
 from bench.recipes import AGAIN, PLAIN, SMALL, Work, timed
 
 STATISTICS = "statistics"
@@ -54,8 +56,8 @@ class Benchmark(NamedTuple):
 
 
 BENCHMARKS = {
-    "tpcds": Benchmark(tpcds.files, lambda: {str(n): q for n, q in tpcds.queries().items()}),
-    "tpch": Benchmark(tpch.files, lambda: {str(n): q for n, q in tpch.queries().items()}),
+    "tpcds": Benchmark(tpcds.files, lambda: named(tpcds.queries())),
+    "tpch": Benchmark(tpch.files, lambda: named(tpch.queries())),
     "correlated": Benchmark(correlated.files, correlated.queries),
 }
 
@@ -78,12 +80,8 @@ def variants(without: Sequence[str] = ()) -> dict[str, dict[str, str]]:
 
 def policies(*names: str) -> dict[str, str]:
     """Returns settings by which these recipes are asked in this order."""
-    texts = {
-        f"spark.aqepilot.policy.{name}.{point}": text
-        for name in names
-        for point, text in recipes.get(name, pyspark.__version__).texts().items()
-    }
-    return {"spark.aqepilot.policies": ",".join(names)} | texts
+    settings = [recipes.get(name, pyspark.__version__).to_conf() for name in names]
+    return dict(ChainMap({"spark.aqepilot.policies": ",".join(names)}, *settings))
 
 
 def measure(

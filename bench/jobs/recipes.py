@@ -16,6 +16,8 @@ from pathlib import Path
 from bench.turns import adopted, in_turn
 from pyspark.sql import SparkSession
 
+import generated
+
 work = json.loads(Path(sys.argv[1]).read_text("utf-8"))
 root = SparkSession.builder.appName("bench-recipes").getOrCreate()
 schemas = {}
@@ -42,10 +44,8 @@ def analysed(folder: str) -> str:
     database = re.sub(r"\W", "_", Path(folder).name)
     if not root.catalog.databaseExists(database):
         root.sql(f"CREATE DATABASE {database}")
-        for path in sorted(Path(folder).glob("*.parquet")):
-            table = f"{database}.{path.stem}"
-            root.sql(f"CREATE TABLE {table} USING parquet LOCATION '{path}'")
-            root.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
+        root.sql(f"USE {database}")
+        generated.analyse(root, Path(folder))
     return database
 
 
