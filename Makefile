@@ -201,8 +201,8 @@ test-python-%: .envs/spark-%/.installed .envs/spark-%/spark-classes.jsa
 	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/python aqepilot)
 
 ##@ Long runs, each a proof of one promise
-fuzz: .envs/spark-$(PATCH)/.installed ## random queries and decisions against plain Spark; N=10000 examples, SEED=1 to repeat, SPARK=3.5.0 for an oldest patch
-	$(call with_spark,$(PATCH)) TEST_ALL=1 FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) python $(PYTEST) -o faulthandler_timeout=0 tests/python/test_live_fuzz.py
+fuzz: .envs/spark-$(PATCH)/.installed ## random queries and decisions against plain Spark; N=10000 examples, SEED=1 to repeat, SPARK=3.5.0 for an oldest patch, HISTORY=1 for a history that is wrong
+	$(call with_spark,$(PATCH)) TEST_ALL=1 FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) FUZZ_HISTORY=$(or $(HISTORY),0) python $(PYTEST) -o faulthandler_timeout=0 tests/python/test_live_fuzz.py
 
 mutants: .envs/tools/.ready $(FULL:%=.envs/spark-%/.ready) .envs/spark-$(PATCH)/.ready ## faults planted in a copy of the sources, and the examples that the fuzz takes to find them; ARGS="name --spark 3.5"
 	$(TOOLS)/python tools/mutants.py $(ARGS)

@@ -7,7 +7,7 @@ and shuffles of a query, change as stages end, and are the same whenever the exa
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pyspark
@@ -266,11 +266,16 @@ if pyspark.__version__ == "3.5.0":
 
 
 @st.composite
-def texts(draw: st.DrawFn) -> dict[str, list[str]]:
+def texts(draw: st.DrawFn, more: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Draws texts for each point, of which sets of policies take some: to compile one takes longer
     than to plan a small query.
+
+    Args:
+        draw: Draws.
+        more: By point, SQL texts of facts that answers depend on, beside those of `POINTS`.
     """
-    return {point: [draw(_texts(point)), draw(_texts(point))] for point in POINTS}
+    each = {point: _texts(point, more.get(point, [])) for point in POINTS}
+    return {point: [draw(one), draw(one)] for point, one in each.items()}
 
 
 # Functions of the points' names, which give one answer after the other, whatever the facts. What
@@ -331,9 +336,10 @@ def policies(draw: st.DrawFn, points: dict[str, list[str]]) -> dict[str, str]:
 
 
 @st.composite
-def _texts(draw: st.DrawFn, point: str) -> str:
+def _texts(draw: st.DrawFn, point: str, more: list[str]) -> str:
     """Draws a policy's text: one of up to four answers, by a hash of facts."""
     facts, values, fields, together = POINTS[point]
+    facts = facts + more
     answers = st.sampled_from(values) if values else st.nothing()
     if point == "join_reorder" and not draw(st.integers(0, 3)):
         # Whole orders: an answer of another type, asked for once.

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from pyspark.sql import functions
 
+import fuzz_history
 import fuzz_partitions
 import fuzz_policies
 import fuzz_pruning
 import fuzz_queries
 import python_policies
 import scala_objects
+from fuzz_history import WrongHistory
 from fuzz_queries import Query
 from rows import assert_same_rows
 
@@ -52,17 +54,27 @@ MOST_ROWS = 5000
 
 
 class Example(NamedTuple):
-    """A query, the session settings under which it runs, and sets of policies, run one by one."""
+    """A query, the session settings under which it runs, and sets of policies, run one by one.
+
+    Attributes:
+        query: The query.
+        settings: Those of the session.
+        policies: As settings, by set.
+        salt: What the history's random figures depend on.
+    """
 
     query: Query
     settings: dict[str, str]
     policies: list[dict[str, str]]
+    salt: int = 0
 
     def __repr__(self) -> str:
         """The example as a Python script; the result is plain Spark's without policies."""
         lines = _statements(self.settings)
         lines += self.query.steps
         lines.append(f"# {self.query.action}")
+        if self.salt:
+            lines.append(f"# history: wrong by salt {self.salt}")
         for number, policies in enumerate(self.policies, 1):
             lines.append(f"# policies {number} of {len(self.policies)}")
             lines += _statements(policies)
@@ -74,13 +86,21 @@ def _statements(settings: dict[str, str]) -> list[str]:
 
 
 @st.composite
-def examples(draw: st.DrawFn) -> Example:
-    """Draws an example."""
+def examples(draw: st.DrawFn, has_history: bool = False) -> Example:
+    """Draws an example.
+
+    Args:
+        draw: Draws.
+        has_history: Whether policies decide by a history, which is wrong.
+    """
     sets = draw(st.sampled_from(SETS))
-    texts = draw(fuzz_policies.texts())
+    known = {p: fuzz_history.texts(p) for p in fuzz_policies.POINTS} if has_history else {}
+    texts = draw(fuzz_policies.texts(known))
     query = draw(fuzz_queries.queries())
     settings = draw(fuzz_policies.settings())
     policies = [draw(fuzz_policies.policies(texts)) for _ in range(sets)]
+    if has_history:
+        policies = [draw(fuzz_history.policies(drawn)) for drawn in policies]
     if draw(st.integers(0, 11)) == 11:
         step = f'result = spark.sql("{draw(fuzz_pruning.statements())}")'
         query = Query((step,), "collect", is_ordered=False)
@@ -89,7 +109,7 @@ def examples(draw: st.DrawFn) -> Example:
         query = query._replace(action="barrier")
     if query.action == "barrier":
         settings |= fuzz_partitions.MERGED
-    return Example(query, settings, policies)
+    return Example(query, settings, policies, draw(st.integers(1, 2**32)) if has_history else 0)
 
 
 class Anew(HypothesisProvider):
@@ -117,6 +137,7 @@ class Tally:
             define.
         decisions: By decision point and reason.
         fates: Of the applied decisions, by decision point and fate.
+        learned: By decision point, the applied decisions of recipes that decide by history.
     """
 
     def __init__(self) -> None:
@@ -125,6 +146,7 @@ class Tally:
         self.rejected: Counter[str] = Counter()
         self.decisions: Counter[tuple[str, str]] = Counter()
         self.fates: Counter[tuple[str, str | None]] = Counter()
+        self.learned: Counter[str] = Counter()
         self.rows = 0
 
     def add(self, run: Decided) -> None:
@@ -132,6 +154,9 @@ class Tally:
         self.rows += run.rows
         self.decisions.update((d.point, d.reason) for d in run.decisions)
         self.fates.update((d.point, d.fate) for d in run.decisions if d.applied)
+        self.learned.update(
+            d.point for d in run.decisions if d.applied and d.policy in fuzz_history.RECIPES
+        )
 
     def asked(self, point: str) -> int:
         return sum(count for (name, _), count in self.decisions.items() if name == point)
@@ -157,6 +182,9 @@ class Tally:
             for counts in (self.decisions, self.fates):
                 of_point = ((k[1], n) for k, n in counts.most_common() if k[0] == point)
                 lines.append("  " + ", ".join(f"{name} {n}" for name, n in of_point))
+        if self.learned:
+            counts = ", ".join(f"{point} {n}" for point, n in self.learned.most_common())
+            lines.append(f"applied by history: {counts}")
         return "\n".join(lines)
 
 
@@ -175,8 +203,9 @@ class Runner:
     as long to make as a small query to run.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, history: WrongHistory | None = None) -> None:
         self._spark = spark
+        self._history = history
         self._jvm: Any = spark._jvm
         self._conf: Any = spark._jsparkSession.sessionState().conf()
         ours = "org.apache.spark.sql.aqepilot"
@@ -202,6 +231,8 @@ class Runner:
             UndefinedError: The example says nothing.
         """
         query = example.query
+        if self._history:
+            self._history.begin(example.salt)
         try:
             self._set(example.settings | {"spark.aqepilot.mode": "off"})
             result = _built(self._spark, query)
@@ -215,6 +246,8 @@ class Runner:
             _dropped(self._spark, query)
         if len(expected) > MOST_ROWS:
             raise UndefinedError("too many rows")
+        if self._history:
+            self._history.settle()
         faults = self._faults()
         rows = 0
         for policies in example.policies:
@@ -241,7 +274,8 @@ class Runner:
     def _set(self, settings: dict[str, str]) -> None:
         """Makes these the session's only settings beside those that it was submitted with."""
         properties = self._jvm.java.util.Properties()
-        text = self._submitted + "".join(f"{key}={value}\n" for key, value in settings.items())
+        lines = {key: value.replace("\n", "\\n") for key, value in settings.items()}
+        text = self._submitted + "".join(f"{key}={value}\n" for key, value in lines.items())
         properties.load(self._jvm.java.io.StringReader(text))
         self._conf.clear()
         self._conf.setConf(properties)
@@ -259,8 +293,8 @@ class Runner:
         """What was decided since the last call."""
         self._set({})
         decisions = self._spark.sql(
-            "SELECT decision_id, point, reason, detail, applied, fate FROM aqepilot_decisions()"
-            f" WHERE decision_id > {self._last}"
+            "SELECT decision_id, point, policy, reason, detail, applied, fate"
+            f" FROM aqepilot_decisions() WHERE decision_id > {self._last}"
         ).collect()
         self._last = max((d.decision_id for d in decisions), default=self._last)
         return decisions

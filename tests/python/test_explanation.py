@@ -49,6 +49,15 @@ def test_an_adopted_decision_is_told_whole():
     ]
 
 
+def test_history_that_was_not_used_is_told_once_with_its_reason():
+    without = {"signature": "aa", "held": "a run by it failed: not used for 1 day of runs"}
+    facts = json.dumps({"left": {"history": without}, "relations": [{"history": without}]})
+    text = describe([decision(facts_json=facts)])
+    reason = "History was not used: a run by it failed: not used for 1 day of runs."
+    assert text.count(reason) == 1
+    assert "History" not in describe([decision()])
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

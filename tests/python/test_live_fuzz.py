@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, reject, seed, settings
 from pyspark.sql import SparkSession
 
+import fuzz_history
 import fuzz_partitioned
 import fuzz_policies
 import fuzz_pruning
@@ -35,6 +36,9 @@ SHORT = 1000
 IS_SHRUNK = os.environ.get("FUZZ_SHRINK", "1") == "1"
 PHASES = (Phase.generate, Phase.shrink) if IS_SHRUNK else (Phase.generate,)
 
+# Policies decide by a history, too, which is wrong by any factor.
+HAS_HISTORY = os.environ.get("FUZZ_HISTORY", "0") == "1"
+
 # An example takes some seconds, and many more on a busy machine.
 MOST_SECONDS = 1800
 
@@ -48,7 +52,7 @@ FLOORS = dict.fromkeys(fuzz_policies.POINTS, 0.3) | {
 
 @pytest.fixture(scope="session")
 def context_settings() -> dict[str, str]:
-    return fuzzing.LONG if N > SHORT else {}
+    return (fuzzing.LONG if N > SHORT else {}) | (fuzz_history.SUBMITTED if HAS_HISTORY else {})
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +69,9 @@ def test_any_decisions_leave_the_rows_of_any_query(
     tables: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tally = fuzzing.Tally()
-    runner = fuzzing.Runner(tables.newSession())
+    session = tables.newSession()
+    history = fuzz_history.WrongHistory(session) if HAS_HISTORY else None
+    runner = fuzzing.Runner(session, history)
     started = time.monotonic()
     is_found: list[bool] = []
 
@@ -87,7 +93,7 @@ def test_any_decisions_leave_the_rows_of_any_query(
         print_blob=False,
         suppress_health_check=list(HealthCheck),
     )
-    @given(fuzzing.examples())
+    @given(fuzzing.examples(HAS_HISTORY))
     def holds(example: fuzzing.Example) -> None:
         before = tally.examples
         watch = threading.Timer(MOST_SECONDS, late, [example])
@@ -112,7 +118,7 @@ def test_any_decisions_leave_the_rows_of_any_query(
     try:
         holds()
     except BaseException:
-        say(f"To run all again: make fuzz N={N} SEED={SEED}")
+        say(f"To run all again: make fuzz N={N} SEED={SEED}{' HISTORY=1' if HAS_HISTORY else ''}")
         raise
     finally:
         say(tally)
@@ -129,3 +135,9 @@ def test_any_decisions_leave_the_rows_of_any_query(
         assert tally.applied(point) >= least, point
         assert tally.adopted(point) > 0 or tally.examples <= SHORT, point
     assert any(tally.adopted(point) for point in fuzz_policies.POINTS)
+    if history is None:
+        return
+    assert history.parts > tally.queries
+    # Of these, each run of some hundred examples has some.
+    for point in ("join_selection", "join_reorder", "shuffle_partitions"):
+        assert tally.learned[point] > 0, point

@@ -17,7 +17,7 @@ import tiers
 from aqepilot import Log, history, read_log
 from aqepilot.errors import AqePilotError
 from aqepilot.eventlog.frames import columns as log_columns
-from aqepilot.history import columns, holding
+from aqepilot.history import columns, decided, holding
 from conftest import CommandLine
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
@@ -249,6 +249,13 @@ def test_what_was_found_by_its_shape_is_held_by_its_shape(spark: SparkSession, t
     assert {name for name, _ in held(pack).items()} == {
         (SHAPE, "SHAPE"), (FINGERPRINT[:16], "SAME"),
     }  # fmt: skip
+
+
+def test_decisions_that_had_to_do_without_history_are_counted(spark: SparkSession) -> None:
+    withheld = {"history": {"runs": None, "match": None, "held": "slower, for 1 day"}}
+    days = Days().run(0).run(1, by=withheld | {"applied": False}).run(2, by=withheld).run(3, by={})
+    (row,) = decided.withheld(days.log(spark).decisions).collect()
+    assert (row.signature, row.reason, row.decisions) == (SIDE, "slower, for 1 day", 2)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from aqepilot.analysis.report.values import (
     Tried,
     TwoShares,
     UnevenStage,
+    Withheld,
 )
 from aqepilot.analysis.suggestions import Suggestion
 from aqepilot.cli import main as cli
@@ -111,6 +112,7 @@ def data(**more: object) -> Data:
             ),
             Tried("other", problem=EVIL),
         ],
+        [Withheld("00000000000000aa", f"2.0 times the task time. {EVIL}", 3, EVIL)],
     )
     return report._replace(**more)
 
@@ -269,6 +271,13 @@ def test_experiments_are_on_the_page_where_there_are_some() -> None:
     assert "It could not be analysed: " in text
     assert '<td class="n bad">2.0 %</td>' in text
     assert "xperiment" not in rendered(empty())
+
+
+def test_history_that_was_not_used_is_on_the_page_where_there_is_some() -> None:
+    assert "History that was not used" not in rendered(empty())
+    text = rendered(data())
+    assert "History that was not used" in text
+    assert "00000000000000aa" in text
 
 
 def test_a_page_without_anything_says_so() -> None:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 # Each `history` and `joined_history` among the facts; their values have no braces.
 _BEGIN = 'history":{'
+_HELD = '"held":"'
 _HISTORY = r'history":(\{[^{}]*\})'
-_FIELDS = "signature string, runs int, match string"
+_FIELDS = "signature string, runs int, match string, held string"
 _QUERY = ["log", "execution_id"]
 
 
@@ -39,14 +40,11 @@ def by_history(log: Frames) -> DataFrame:
     policies = log.policies.groupBy("log", "policy", "point", "revision").agg(
         functions.max(reads).alias("reads_history")
     )
-    texts = functions.regexp_extract_all("facts", functions.lit(_HISTORY), 1)
     applied = (
-        log.decisions.where("applied AND answer IS NOT NULL AND execution_id IS NOT NULL")
-        .where(functions.col("facts").contains(_BEGIN))
+        _with_histories(log.decisions, _BEGIN)
+        .where("applied AND answer IS NOT NULL AND execution_id IS NOT NULL")
         .join(functions.broadcast(policies), ["log", "policy", "point", "revision"], "left")
         .where("coalesce(reads_history, true)")
-        .withColumn("texts", texts)
-        .withColumn("histories", expr(f"transform(texts, t -> from_json(t, '{_FIELDS}'))"))
         .withColumn("histories", expr("filter(histories, h -> h.runs IS NOT NULL)"))
         .where("size(histories) > 0")
     )
@@ -57,6 +55,40 @@ def by_history(log: Frames) -> DataFrame:
     ).selectExpr(
         *("log", "execution_id", "fingerprint", "job", "time_ms", "is_adopted"),
         *("h.signature AS same", "coalesce(h.match, 'SAME') AS form"),
+    )
+
+
+def withheld(decisions: DataFrame) -> DataFrame:
+    """Returns the history that policies could not use, as it is held: a row for each sub-plan.
+
+    Args:
+        decisions: Those of a log, with their facts.
+
+    Returns:
+        `signature`, `reason` as the newest decision has it, `decisions`, how many did without,
+        and `last`, when the newest of them was.
+    """
+    seen = _with_histories(decisions, _HELD).selectExpr("time", "explode(histories) AS h")
+    return (
+        seen.where("h.held IS NOT NULL")
+        .groupBy(expr("h.signature").alias("signature"))
+        .agg(
+            expr("max_by(h.held, time) AS reason"),
+            expr("count(*) AS decisions"),
+            expr("max(time) AS last"),
+        )
+    )
+
+
+def _with_histories(decisions: DataFrame, text: str) -> DataFrame:
+    """Adds `histories`, those among the facts, to decisions whose facts have the text."""
+    from pyspark.sql import functions
+
+    texts = functions.regexp_extract_all("facts", functions.lit(_HISTORY), 1)
+    return (
+        decisions.where(functions.col("facts").contains(text))
+        .withColumn("texts", texts)
+        .withColumn("histories", expr(f"transform(texts, t -> from_json(t, '{_FIELDS}'))"))
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqepilot import catalog, texts
@@ -139,7 +139,8 @@ def sentence(decision: Decision, facts: dict[str, Any]) -> str:
     )
     if decision.spark_answer and decision.point not in _WHOLE_STRATEGY:
         without += f" (its own rule said {decision.spark_answer})"
-    return f"{about}, {decision.point}: {text}{without}. {_outcome(decision)}{_sizes(facts)}"
+    more = _sizes(facts) + _withheld(facts)
+    return f"{about}, {decision.point}: {text}{without}. {_outcome(decision)}{more}"
 
 
 def _sizes(facts: dict[str, Any]) -> str:
@@ -154,6 +155,22 @@ def _sizes(facts: dict[str, Any]) -> str:
         if averaged
         else ""
     )
+
+
+def _withheld(facts: dict[str, Any]) -> str:
+    """Why history was not used, and for how long, where it is held."""
+    reasons = dict.fromkeys(_held(facts))
+    return "".join(f" History was not used: {reason}." for reason in reasons)
+
+
+def _held(facts: Any) -> Iterator[str]:
+    if isinstance(facts, dict):
+        if isinstance(facts.get("held"), str):
+            yield facts["held"]
+        facts = list(facts.values())
+    if isinstance(facts, list):
+        for below in facts:
+            yield from _held(below)
 
 
 def _outcome(decision: Decision) -> str:

@@ -16,8 +16,10 @@ from aqepilot.analysis.report.values import (
     Heading,
     Joins,
     Run,
+    Withheld,
 )
 from aqepilot.eventlog.frames import Frames
+from aqepilot.history import decided
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +28,7 @@ _RUNS = 40
 _COSTS = 20
 _SUGGESTIONS = 10
 _STRATEGIES = 1000
+_WITHHELD = 20
 _TIME = "'yyyy-MM-dd HH:mm'"
 # Shortest first; the first one of which there are at most so many.
 _UNITS_MS = {
@@ -73,6 +76,7 @@ def gather(spark: SparkSession, log: Frames, top: int) -> Data:
             _costs(narrow),
             suggestions.suggest(narrow, _SUGGESTIONS),
             experiments.newest_tried(log),
+            _withheld(log.decisions),
         )
     finally:
         for frame in kept:
@@ -200,6 +204,18 @@ def _costs(log: Frames) -> Costs:
     sums = [f"coalesce(sum({name}), 0)" for name in Cost._fields[3:]]
     whole = Cost("", None, None, *fingerprints.selectExpr(*sums).collect()[0])
     return Costs([Cost(*row) for row in rows], whole)
+
+
+def _withheld(decisions: DataFrame) -> list[Withheld]:
+    from pyspark.sql import functions
+
+    rows = (
+        decided.withheld(decisions)
+        .orderBy(functions.desc("decisions"), "signature")
+        .limit(_WITHHELD)
+        .selectExpr("signature", "left(reason, 300)", "decisions", f"date_format(last, {_TIME})")
+    )
+    return [Withheld(*row) for row in rows.collect()]
 
 
 def _one(frame: DataFrame, *figures: str) -> dict[str, Any]:

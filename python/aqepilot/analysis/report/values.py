@@ -265,6 +265,22 @@ class Tried(NamedTuple):
     problem: str | None = None
 
 
+class Withheld(NamedTuple):
+    """History of a sub-plan that no policy could use.
+
+    Attributes:
+        signature: The sub-plan's, 16 hexadecimal digits.
+        reason: Why, and for how long.
+        decisions: How many were made without it.
+        last: When the newest of them was, as text.
+    """
+
+    signature: str
+    reason: str
+    decisions: int
+    last: str
+
+
 class Data(NamedTuple):
     """All that a page shows."""
 
@@ -280,3 +296,4 @@ class Data(NamedTuple):
     costs: Costs
     suggestions: list[Suggestion]
     experiments: Sequence[Tried] = ()
+    withheld: Sequence[Withheld] = ()
