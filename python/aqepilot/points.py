@@ -219,6 +219,10 @@ class JoinReorderChain(Protocol):
     """the relations, in Spark's own order"""
     conditions: tuple[str, ...] | None
     """conditions of the joins, as SQL"""
+    signatures: tuple[str, ...] | None
+    """names the relations, in Spark's own order, on each run and on each Spark: 16 hex digits each,
+    no two the same; empty where one cannot be read
+    """
     cross_products: int | None
     """joins without a condition in Spark's own order"""
     spark_faults: tuple[str, ...] | None
@@ -554,6 +558,10 @@ class JoinSelectionLeft(Protocol):
     """whether Spark's own plan broadcasts this side, and reads only those partitions of the other
     side's tables for which the broadcast has rows (dynamic partition pruning)
     """
+    signature: str | None
+    """names the rows of this side on each run, under each order of joins and on each Spark: 16 hex
+    digits; null where the plan cannot be read
+    """
     history: History | None
     """what past runs measured of the same rows, or of such that differ in literals; null where they
     were never seen, and without a history: see the facts named history
@@ -662,6 +670,10 @@ class ShufflePartitionsShuffles(Protocol):
     may make a shuffled hash join by the size of partitions could meet: SPARK_FAULT refuses the
     answers that lead there
     """
+    signatures: tuple[str, ...] | None
+    """names the shuffles of the group on each run and on each Spark: 16 hex digits for each that
+    can be read, sorted
+    """
     history: History | None
     """what past runs measured of the group's shuffles, of that one which carried most, and of the
     stage that read it; null where none was ever seen, and without a history: see the facts named
@@ -763,6 +775,10 @@ class DynamicJoinSelectionSide(Protocol):
     """whether Spark's own plan broadcasts this side, and reads only those partitions of the other
     side's tables for which the broadcast has rows (dynamic partition pruning)
     """
+    signature: str | None
+    """names the rows of this side on each run, under each order of joins and on each Spark: 16 hex
+    digits; null where the plan cannot be read
+    """
     history: History | None
     """what past runs measured of the same rows, or of such that differ in literals; null where they
     were never seen, and without a history: see the facts named history
@@ -863,6 +879,10 @@ class SkewJoinLeft(Protocol):
     """share of the partitions that are not empty, 0 to 1"""
     can_split: bool | None
     """whether the join types up to the stage's topmost join let this side's partitions be split"""
+    signature: str | None
+    """names the rows of this side on each run, under each order of joins and on each Spark: 16 hex
+    digits; null where the plan cannot be read
+    """
     history: History | None
     """what past runs measured of this shuffle, and of the stage that read it; null where it was
     never seen, and without a history: see the facts named history
@@ -1089,6 +1109,10 @@ class PartitionCoalescingShuffle(Protocol):
     """rows; null when not known"""
     size_in_bytes: int | None
     """rows' size, uncompressed, bytes"""
+    signatures: tuple[str, ...] | None
+    """names the shuffles of the group on each run and on each Spark: 16 hex digits for each that
+    can be read, sorted
+    """
     history: History | None
     """what past runs measured of the group's shuffles, of that one which carried most, and of the
     stage that read it; null where none was ever seen, and without a history: see the facts named

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import date, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     PrivateAttr,
     StrictStr,
@@ -44,7 +46,17 @@ def _check_sql(text: str) -> str:
     return text.strip()
 
 
+def _check_day(value: object) -> object:
+    """TOML has days of its own, which know no time."""
+    if isinstance(value, datetime) or not isinstance(value, (date, str)):
+        raise ValueError(f"{value!r} is no day; write expires = 2027-01-31.")
+    return value
+
+
 _Sql = Annotated[StrictStr, AfterValidator(_check_sql)]
+_Day = Annotated[date, BeforeValidator(_check_day)]
+# What a policy has beside its texts; part of the setting keys.
+PARTS = ("when", "mode", "expires")
 
 
 class Policy(BaseModel):
@@ -57,6 +69,8 @@ class Policy(BaseModel):
             under the session's ``spark.aqepilot.mode``.
         when: A boolean SQL expression over ``query.*``: the policy is asked only where it is true.
             Null means everywhere.
+        expires: The first day, in UTC, on which the policy is not asked any more; a date, or text
+            like ``2027-01-31``. Null means never.
         points: Text by decision point: SQL, or ``python:<module>:<function>``; the same as
             keywords, one per point. Blanks at a text's ends are dropped; comments and line breaks
             are kept.
@@ -74,6 +88,7 @@ class Policy(BaseModel):
     name: Annotated[StrictStr, AfterValidator(_check_name)]
     mode: Mode | None = None
     when: _Sql | None = None
+    expires: _Day | None = None
     points: dict[str, _Sql] = {}
     _places: Places | None = PrivateAttr(default=None)
     _source: str | None = PrivateAttr(default=None)
@@ -85,10 +100,12 @@ class Policy(BaseModel):
         name: str,
         mode: Mode | None = None,
         when: str | None = None,
+        expires: date | str | None = None,
         points: Mapping[str, str] | None = None,
         **point_texts: str,
     ) -> None:
-        values = {"name": name, "mode": mode, "when": when, **dict(points or {}), **point_texts}
+        parts = {"mode": mode, "when": when, "expires": expires}
+        values = {"name": name, **parts, **dict(points or {}), **point_texts}
         _build(self, {key: value for key, value in values.items() if value is not None})
 
     @model_validator(mode="before")
@@ -112,7 +129,7 @@ class Policy(BaseModel):
 
     @classmethod
     def from_file(cls, path: str | Path) -> Policy:
-        """Reads a policy file: TOML with the keys name, mode, when and one per decision point.
+        """Reads a policy file: TOML with name, mode, when, expires and a key per decision point.
 
         Args:
             path: The file, UTF-8.
@@ -148,17 +165,18 @@ class Policy(BaseModel):
         return policy
 
     def __eq__(self, other: object) -> bool:
-        """Equal in name, mode, when and texts, wherever they were read."""
+        """Equal in name, mode, when, expires and texts, wherever they were read."""
         return isinstance(other, Policy) and self.model_dump() == other.model_dump()
 
     def __hash__(self) -> int:
         """Goes with equality."""
-        return hash((self.name, self.mode, self.when, *self.points.items()))
+        return hash((self.name, self.mode, self.when, self.expires, *self.points.items()))
 
     def to_conf(self) -> dict[str, str]:
         """Returns the policy as settings, without the one that lists policies."""
         prefix = f"{PREFIX}policy.{self.name}."
-        extras = {"when": self.when, "mode": self.mode}
+        expires = self.expires.isoformat() if self.expires else None
+        extras = {"when": self.when, "mode": self.mode, "expires": expires}
         return {f"{prefix}{point}": text for point, text in self.points.items()} | {
             f"{prefix}{key}": value for key, value in extras.items() if value is not None
         }
@@ -221,7 +239,7 @@ def _problem(
     error: Any, data: Mapping[str, Any], source: str | None, places: Places | None
 ) -> Problem:
     key = str(error["loc"][-1] if error["loc"] else "policy")
-    known = ("name", "mode", "when", *catalog.point_names())
+    known = ("name", *PARTS, *catalog.point_names())
     at = places.place(key) if places else None
     where = f"{source}:{at.line}:{at.column}" if at else None
     if error["type"] == "missing":

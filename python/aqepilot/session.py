@@ -20,7 +20,7 @@ from aqepilot import catalog, gateway, session_policies, texts
 from aqepilot.decision import COLUMNS, Decision, Decisions
 from aqepilot.display import Column, Listed, Table, folded
 from aqepilot.errors import AqePilotError, NotLiveError, PolicyError, Problem, first_line
-from aqepilot.policies import PREFIX, Policy, as_policies
+from aqepilot.policies import PARTS, PREFIX, Policy, as_policies
 from aqepilot.session_policies import PolicyLike
 from aqepilot.submit import jars, java
 from aqepilot.submit.conf import TOKEN_KEY, parse_defaults, settings
@@ -249,7 +249,7 @@ def _set(spark: SparkSession, policies: list[Policy]) -> None:
     wanted: dict[str, str | None] = dict(before)
     for policy in policies:
         prefix = f"{PREFIX}policy.{policy.name}."
-        keys = (*catalog.point_names(), "when", "mode")
+        keys = (*catalog.point_names(), *PARTS)
         wanted |= {prefix + key: policy.to_conf().get(prefix + key) for key in keys}
     wanted.pop(POLICIES_KEY, None)
     wanted[POLICIES_KEY] = ",".join(names) if policies else at_first(POLICIES_KEY)

@@ -33,6 +33,7 @@ _NAMES = (
     "learned_partitions",
     "learned_skew",
     "learned",
+    "watch",
 )
 # Spark's rule was another one up to this minor: the recipe has a second file for those.
 _OLDER = {"dynamic_join_selection": ("4.2", "dynamic_join_selection.spark-3.5-4.2")}

@@ -17,7 +17,7 @@ from uuid import uuid4
 from aqepilot import catalog
 from aqepilot.__about__ import __version__
 from aqepilot.errors import AqePilotError, JarError, Problem, nearest, with_connector
-from aqepilot.policies import PREFIX
+from aqepilot.policies import PARTS, PREFIX
 from aqepilot.submit import jars, java
 from aqepilot.submit.conf import parse_defaults
 from aqepilot.submit.doctor import probe
@@ -184,7 +184,7 @@ def _versions(facts: Mapping[str, Any]) -> Iterator[Finding]:
 def _settings_without_extension(conf: Mapping[str, str]) -> Iterator[Finding]:
     """The problems that the extension itself would have reported of the settings."""
     fixed = {s.key for s in catalog.settings() if "<" not in s.key}
-    parts = (*catalog.point_names(), "when", "mode")
+    parts = (*catalog.point_names(), *PARTS)
     for key in sorted(key for key in conf if key.startswith(PREFIX)):
         policy = re.fullmatch(rf"{re.escape(PREFIX)}policy\.([a-z][a-z0-9_]*)\.(.+)", key)
         if key not in fixed and not (policy and policy[2] in parts):

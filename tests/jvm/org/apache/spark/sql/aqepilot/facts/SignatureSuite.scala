@@ -78,6 +78,32 @@ class SignatureSuite extends AnyFunSuite with BeforeAndAfterAll {
     )
   }
 
+  test("relations of a join are told apart by what they are and by what joins them, in any order") {
+    def relations(plan: LogicalPlan): (Seq[LogicalPlan], Seq[Expression]) = plan match {
+      case Join(left, right, _, condition, _) =>
+        val (l, r) = (relations(left), relations(right))
+        (l._1 ++ r._1, l._2 ++ r._2 ++ condition)
+      case p if p.children.size == 1 && p.exists(_.isInstanceOf[Join]) =>
+        relations(p.children.head)
+      case p => (Seq(p), Nil)
+    }
+    def names(sql: String) = {
+      val (all, conditions) = relations(plan(sql))
+      Signature.within(all, conditions)
+    }
+    val twice = "JOIN days d ON d.number = s.day JOIN days e ON e.number = s.item"
+    val first = names(s"SELECT * FROM sales s JOIN shops p ON p.shop = s.shop $twice")
+    val second = names(
+      s"SELECT * FROM shops p JOIN sales s ON s.shop = p.shop ${twice.split(" JOIN").reverse
+          .mkString("JOIN ", " ", "").replace("JOIN JOIN", "JOIN").replace("d.number = s.day", "s.day = d.number")}"
+    )
+    assert(first.distinct.size === 4)
+    assert(first.toSet === second.toSet)
+    assert(first.indices.map(i => second.indexOf(first(i))).sorted === Seq(0, 1, 2, 3))
+    val same = names("SELECT * FROM days a CROSS JOIN days b CROSS JOIN days c")
+    assert(same.distinct.size === 3)
+  }
+
   test("projections, sorts, repartitions, hints and pruned columns do not count") {
     alike(
       "SELECT * FROM sales WHERE price > 5",

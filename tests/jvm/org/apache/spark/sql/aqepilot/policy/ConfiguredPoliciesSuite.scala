@@ -1,5 +1,7 @@
 package org.apache.spark.sql.aqepilot.policy
 
+import java.time.{LocalDate, ZoneOffset}
+
 import org.apache.spark.sql.aqepilot.points.dynamic_join_selection.DynamicJoinSelectionPoint
 import org.apache.spark.sql.aqepilot.settings.AqePilotConf
 import org.apache.spark.sql.aqepilot.spark.Recent
@@ -32,6 +34,23 @@ class ConfiguredPoliciesSuite extends AnyFunSuite {
     assert(configured(changing).at(DynamicJoinSelectionPoint).isEmpty)
     assert(configured(changing).at(DynamicJoinSelectionPoint).size === 1)
     assert(configured(set(new SQLConf, "off")).at(DynamicJoinSelectionPoint).isEmpty)
+  }
+
+  test("a policy is asked until the day on which it expires, and says then that it is not") {
+    def until(expires: String): PolicySet = {
+      val conf = set(new SQLConf, "enforce")
+      conf.setConfString("spark.aqepilot.policy.race.expires", expires)
+      configured(conf)
+    }
+    val today = LocalDate.now(ZoneOffset.UTC)
+    assert(until(today.plusDays(2).toString).at(DynamicJoinSelectionPoint).size === 1)
+    Seq(today.toString -> "POLICY_EXPIRED", "soon" -> "SETTING_INVALID").foreach {
+      case (expires, problem) =>
+        val set = until(expires)
+        assert(set.at(DynamicJoinSelectionPoint).isEmpty)
+        assert(set.policies.flatMap(_.limit).head.contains(expires))
+        assert(set.problems.map(_.code) === Seq(problem))
+    }
   }
 
   test("of a text that is too long its beginning is kept, and it is refused as before") {

@@ -57,6 +57,21 @@ object Signature {
   def ofSet(relations: Seq[LogicalPlan], conditions: Seq[Expression]): Option[Signature] =
     made(_.ofSet(relations, conditions))
 
+  /** Tells the relations of an inner join apart: of each what it is and, where others are the same, the conditions that it
+    * is in. Relations that nothing tells apart are numbered.
+    *
+    * @return
+    *   16 hex digits for each; none where one is too deep, or strange, to be read
+    */
+  def within(relations: Seq[LogicalPlan], conditions: Seq[Expression]): Seq[String] =
+    FailOpen("signature", Seq.empty[String]) {
+      val names = SubPlanText.Same.within(relations, conditions)
+      names.zipWithIndex.map { case (name, i) =>
+        val before = names.take(i).count(_ == name)
+        if (before == 0) name else hex(hash(s"$name $before"))
+      }
+    }
+
   /** What is hashed. */
   private[aqepilot] def text(plan: LogicalPlan, keepsLiterals: Boolean): String =
     (if (keepsLiterals) SubPlanText.Same else SubPlanText.Shape).of(plan)

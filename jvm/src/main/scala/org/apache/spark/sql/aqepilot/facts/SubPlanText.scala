@@ -51,6 +51,14 @@ final private class SubPlanText(keepsLiterals: Boolean) {
     chain(parts, Nil).text
   }
 
+  /** What tells the relations of an inner join apart. */
+  def within(relations: Seq[LogicalPlan], conditions: Seq[Expression]): Seq[String] = {
+    val parts = new ChainParts
+    parts.relations ++= relations
+    parts.conditions ++= conditions
+    new Chain(parts).colours
+  }
+
   def partial(aggregate: Aggregate): String = s"partial ${of(aggregate)}"
 
   def shuffled(plan: LogicalPlan, keys: Seq[Expression]): String =
@@ -157,36 +165,64 @@ final private class SubPlanText(keepsLiterals: Boolean) {
     *   the columns that are named above
     */
   private def chain(parts: ChainParts, output: Seq[Attribute]): SubPlan = {
-    val relations = parts.relations.map(written).toIndexedSeq
-    val owner = mutable.HashMap.empty[ExprId, Int]
+    val all = new Chain(parts)
+    import all._
+    if (relations.size == 1) {
+      val names = textNames(output, parts, plain, (_, c) => c.name)
+      SubPlan(relations.head.text + own.get(0).fold("")(" where " + _), names)
+    } else {
+      val coloured = (i: Int, c: NamedColumn) => s"${colours(i)}.${c.name}"
+      val names = (id: ExprId) => plain(id).map(coloured(owner(id), _))
+      SubPlan(
+        s"join of ${texts.sorted.mkString("[", "; ", "]")} on ${set(items(names))}",
+        textNames(output, parts, plain, (id, c) => coloured(owner(id), c))
+      )
+    }
+  }
+
+  /** The relations of a chain, and what joins them. */
+  final private class Chain(parts: ChainParts) {
+
+    val relations: IndexedSeq[SubPlan] = parts.relations.map(written).toIndexedSeq
+
+    val owner: mutable.HashMap[ExprId, Int] = mutable.HashMap.empty
     for ((relation, i) <- relations.zipWithIndex; id <- relation.columns.keys) owner.put(id, i)
-    val owners = new Owners(parts.made, owner.get(_))
-    val (within, among) =
+
+    private val owners = new Owners(parts.made, owner.get(_))
+    private val (within, among) =
       conjuncts(parts.conditions.toSeq).map(c => c -> owners(c)).partition(_._2.size == 1)
 
-    def plain(id: ExprId) = owner.get(id).flatMap(relations(_).columns.get(id))
-    def text(c: Expression, names: ExprId => Option[String]) =
+    def plain(id: ExprId): Option[NamedColumn] =
+      owner.get(id).flatMap(relations(_).columns.get(id))
+
+    private def text(c: Expression, names: ExprId => Option[String]) =
       new Expressions(
         names,
         keepsLiterals && !isOfDays(c, plain, parts.made),
         parts.made
       )(c)
 
-    val own = within.groupBy(_._2.head).map { case (i, all) =>
+    /** Conditions on one relation alone. */
+    val own: Map[Int, String] = within.groupBy(_._2.head).map { case (i, all) =>
       i -> set(all.map { case (c, _) => text(c, plain(_).map(_.name)) })
     }
-    val texts =
+
+    val texts: IndexedSeq[String] =
       relations.indices.map(i => nested(relations(i)) + own.get(i).fold("")(" where " + _))
-    if (relations.size == 1) {
-      val names = textNames(output, parts, plain, (_, c) => c.name)
-      SubPlan(relations.head.text + own.get(0).fold("")(" where " + _), names)
-    } else {
+
+    private lazy val joined = {
       val numbered = (id: ExprId) => plain(id).map(c => s"${owner(id)}.${c.name}")
-      val joined = equalities(among.map(_._1), text(_, numbered))
-      def items(names: ExprId => Option[String]) = joined.map(_.map(text(_, names))).map {
+      equalities(among.map(_._1), text(_, numbered))
+    }
+
+    def items(names: ExprId => Option[String]): Seq[String] =
+      joined.map(_.map(text(_, names))).map {
         case Seq(one) => one
         case equal    => s"equal${set(equal)}"
       }
+
+    /** What tells the relations apart. */
+    lazy val colours: IndexedSeq[String] = {
       var colours = texts.map(hashed)
       var round = 0
       while (round < MaxRounds && colours.distinct.size < colours.size) {
@@ -200,12 +236,7 @@ final private class SubPlanText(keepsLiterals: Boolean) {
         }
         round += 1
       }
-      val coloured = (i: Int, c: NamedColumn) => s"${colours(i)}.${c.name}"
-      val names = (id: ExprId) => plain(id).map(coloured(owner(id), _))
-      SubPlan(
-        s"join of ${texts.sorted.mkString("[", "; ", "]")} on ${set(items(names))}",
-        textNames(output, parts, plain, (id, c) => coloured(owner(id), c))
-      )
+      colours
     }
   }
 

@@ -33,7 +33,8 @@ object ConfiguredPolicies {
     if (listed.isEmpty) PolicySet.empty
     else {
       val before = latest
-      if (before != null && before.isOf(conf, listed)) before.set else read(conf, listed)
+      if (before != null && before.isOf(conf, listed)) before.set
+      else read(conf, listed)
     }
 
   private def read(conf: SQLConf, listed: String): PolicySet =
@@ -49,11 +50,13 @@ object ConfiguredPolicies {
       lazy val token = AqePilotConf.PythonToken.in(conf)
       val limit = SparkContext.getActive.flatMap(Runs.limit)
       val app = SparkContext.getActive.fold("")(_.applicationId)
-      val texts = listed +: app +: limit.toString +: PolicyTexts.version(values, token) +: values
+      val today = Expiry.today(keys.zip(values))
+      val texts =
+        listed +: app +: limit.toString +: today +: PolicyTexts.version(values, token) +: values
       val known = cache.get(texts)
       if (known != null) {
         if (!values.exists(PythonText.is))
-          latest = new Latest(app, listed, keys.toArray, values.toArray, known)
+          latest = new Latest(app, listed, today, keys.toArray, values.toArray, known)
         known
       } else if (values.map(chars).sum > MaxChars)
         tooMuch(s"the policies' texts have more than $MaxChars characters altogether")
@@ -77,18 +80,23 @@ object ConfiguredPolicies {
   /** A set that was looked up. Each rule of a planning looks it up again, mostly by the same texts: to compare these by
     * identity is faster than to make a key of them.
     *
+    * @param today
+    *   empty where no policy expires
     * @param texts
     *   of the keys, as the configuration has them; none names a Python function, whose code may change
     */
   final private class Latest(
       app: String,
       listed: String,
+      today: String,
       keys: Array[String],
       texts: Array[String],
       val set: PolicySet
   ) {
     def isOf(conf: SQLConf, listed: String): Boolean =
-      listed == this.listed && SparkContext.getActive.exists(_.applicationId == app) && {
+      listed == this.listed && (today.isEmpty || today == Expiry.today()) && SparkContext.getActive.exists(
+        _.applicationId == app
+      ) && {
         var i = 0
         while (i < keys.length && (conf.getConfString(keys(i), null) eq texts(i))) i += 1
         i == keys.length
@@ -97,7 +105,7 @@ object ConfiguredPolicies {
 
   private val Submitted = "submitted"
 
-  private val parts = DecisionPoints.names ++ Seq("when", "mode")
+  private val parts = DecisionPoints.names ++ AqePilotConf.policyParts
   private val keys = Recent.map[String, Seq[String]](MaxSets)
 
   private def keysOf(name: String): Seq[String] =
@@ -138,6 +146,8 @@ object ConfiguredPolicies {
       val texts = DecisionPoints.all.flatMap(p => at(p.name).map(p -> _))
       val when = at("when")
       val modeWord = at("mode").getOrElse(Mode.Enforce.name)
+      val expires = at("expires")
+      val expired = expires.flatMap(Expiry.limit)
       val policies = texts.map { case (point, text) =>
         val isSubmitted = submittedPart(name, point.name).contains(text)
         val compiled = PolicyTexts.compile(text, point, caller(isSubmitted))
@@ -153,14 +163,15 @@ object ConfiguredPolicies {
           compiled,
           when.map(PolicyTexts.compileWhen)
         )
-        (limit ++ ofSessions(policy)).foldLeft(policy) { case (p, (mode, why)) =>
+        (limit ++ expired ++ ofSessions(policy)).foldLeft(policy) { case (p, (mode, why)) =>
           p.within(mode, why)
         }
       }
       val off = DecisionPoints.faults.keys.toSeq.filter(at(_).isDefined).flatMap(Health.problem)
       (
         policies,
-        off ++ problemsOf(name, modeWord, policies, isDefined = texts.nonEmpty || off.nonEmpty)
+        off ++ expires.flatMap(Expiry.problem(name, _)) ++
+          problemsOf(name, modeWord, policies, isDefined = texts.nonEmpty || off.nonEmpty)
       )
     }.unzip
     new PolicySet(policies.flatten, problems.flatten)

@@ -383,6 +383,7 @@ object Problem {
   val PolicyNameInvalid = "POLICY_NAME_INVALID"
   val PolicyTextInvalid = "POLICY_TEXT_INVALID"
   val PolicyPointUnknown = "POLICY_POINT_UNKNOWN"
+  val PolicyExpired = "POLICY_EXPIRED"
   val ModeInvalid = "MODE_INVALID"
   val SettingInvalid = "SETTING_INVALID"
   val SettingUnknown = "SETTING_UNKNOWN"
@@ -402,6 +403,7 @@ object Problem {
     PolicyNameInvalid -> "a policy's name is not a lower-case letter followed by a-z, 0-9 or _",
     PolicyTextInvalid -> "a policy's text is wrong: the policy is off at that point",
     PolicyPointUnknown -> "a policy has a text for a decision point that does not exist",
+    PolicyExpired -> "the day on which a policy expires has come: it is not asked any more",
     ModeInvalid -> "a mode is not off, shadow or enforce: it counts as off",
     SettingInvalid -> "a setting's value cannot be read: its default holds",
     SettingUnknown -> "a spark.aqepilot.* setting is set that does not exist",

@@ -106,7 +106,7 @@ final class Running(
   /** The settings that a session leaves as they were submitted, or else runs outside. */
   private lazy val settings: Seq[String] =
     (AqePilotConf.Mode.key +: experiment.arms.flatMap(_.policies).distinct.flatMap { name =>
-      (DecisionPoints.names ++ Seq("when", "mode"))
+      (DecisionPoints.names ++ AqePilotConf.policyParts)
         .map(part => s"${AqePilotConf.PolicyPrefix}$name.$part")
     })
 

@@ -362,8 +362,16 @@ object AqePilotConf {
       PolicyPrefix + "<name>.mode",
       PolicyMode.words.mkString(" | "),
       "This policy's mode; spark.aqepilot.mode is the most it can be. Default: enforce."
+    ),
+    (
+      PolicyPrefix + "<name>.expires",
+      "date, YYYY-MM-DD",
+      "The first day, in UTC, on which the policy is not asked any more. Unset: it never expires."
     )
   )
+
+  /** What a policy has beside its texts. */
+  val policyParts: Seq[String] = Seq("when", "mode", "expires")
 
   /** Registers the settings with Spark, so that `SET` and `spark.conf.set` refuse a bad value.
     *

@@ -31,7 +31,7 @@ object SettingProblems {
       case key if key.startsWith(PolicyPrefix) =>
         key.stripPrefix(PolicyPrefix).split("\\.", 2) match {
           case Array(name, part) if isPolicyName(name) =>
-            val known = points ++ Seq("when", "mode")
+            val known = points ++ policyParts
             if (!known.contains(part)) {
               Some(
                 Problem(

@@ -2,7 +2,14 @@ package org.apache.spark.sql.aqepilot.plans.joins
 
 import java.util.Locale
 
-import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, HistoryFacts, JoinSide, Tables}
+import org.apache.spark.sql.aqepilot.facts.{
+  CommonFacts,
+  Fact,
+  HistoryFacts,
+  JoinSide,
+  SignatureFacts,
+  Tables
+}
 import org.apache.spark.sql.aqepilot.plans.promises.CanThrow
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
 
@@ -61,6 +68,8 @@ object JoinFacts {
   val tables: Fact[KeyedSide] = CommonFacts.tables(ofSide)(side => Tables.of(side.plan))
 
   val rowBytes: Fact[KeyedSide] = CommonFacts.rowBytes(ofSide)(side => JoinSide.rowBytes(side.plan))
+
+  val signature: Fact[KeyedSide] = SignatureFacts.plan(ofSide)(side => Some(side.plan))
 
   val history: Fact[KeyedSide] = HistoryFacts.plan(ofSide)(side => Some(side.plan))
 

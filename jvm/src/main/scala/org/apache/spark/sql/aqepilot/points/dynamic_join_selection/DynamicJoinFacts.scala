@@ -67,6 +67,7 @@ private object DynamicJoinFacts {
       ),
       JoinFacts.canShuffleHash,
       JoinFacts.prunes,
+      JoinFacts.signature,
       JoinFacts.history
     ): _*
   )

@@ -37,6 +37,11 @@ private object ChainFacts {
       _.relations.map(relations.row(_).copy())
     ),
     ofChain("conditions", "conditions of the joins, as SQL")(_.chain.conditions.map(_.sql)),
+    ofChain.fixed(
+      "signatures",
+      "names the relations, in Spark's own order, on each run and on each Spark: 16 hex digits each, no two the same; " +
+        "empty where one cannot be read"
+    )(_.signatures),
     ofChain("cross_products", "joins without a condition in Spark's own order")(
       _.chain.sparkCrossProducts
     ),

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.aqepilot.points.join_reorder
 
-import org.apache.spark.sql.aqepilot.facts.{Beneath, Estimates, Tables}
+import org.apache.spark.sql.aqepilot.facts.{Beneath, Estimates, Signature, Tables}
 import org.apache.spark.sql.aqepilot.plans.joins.JoinChain
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -27,6 +27,8 @@ final private class ChainToOrder(val chain: JoinChain, val conf: SQLConf) {
     chain.relations.zipWithIndex.map { case (plan, position) =>
       new ChainRelation(position, plan, conf)
     }
+
+  def signatures: Seq[String] = Signature.within(chain.relations, chain.conditions)
 
   lazy val row: InternalRow = ChainFacts.chain.row(this)
 

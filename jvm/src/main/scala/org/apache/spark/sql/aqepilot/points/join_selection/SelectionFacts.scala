@@ -110,6 +110,7 @@ private object SelectionFacts {
       "whether it is smaller than the other side by spark.sql.shuffledHashJoinFactor (muchSmaller)"
     )(_.isMuchSmaller),
     JoinFacts.prunes,
+    JoinFacts.signature,
     JoinFacts.history
   )
 

@@ -8,6 +8,7 @@ import org.apache.spark.sql.aqepilot.facts.{
   HistoryFacts,
   PointFacts,
   ShuffleFacts,
+  SignatureFacts,
   Tables
 }
 import org.apache.spark.sql.aqepilot.plans.promises.FinalStage
@@ -166,6 +167,7 @@ private object CoalescingFacts {
       ),
       fact("row_count", "rows; null when not known")(_.rowCount),
       fact("size_in_bytes", "rows' size, uncompressed, bytes")(_.statistics.map(_.sizeInBytes).sum),
+      SignatureFacts.shuffles(fact)(_.group.stages.map(_.shuffle)),
       HistoryFacts.shuffles(fact, HistoryFacts.OfLargest)(_.group.stages.map(_.shuffle))
     ): _*
   )

@@ -1,6 +1,13 @@
 package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 
-import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, Facts, HistoryFacts, PointFacts}
+import org.apache.spark.sql.aqepilot.facts.{
+  CommonFacts,
+  Fact,
+  Facts,
+  HistoryFacts,
+  PointFacts,
+  SignatureFacts
+}
 
 /** The facts of `shuffle_partitions`. */
 private object ShuffleGroupFacts {
@@ -49,6 +56,7 @@ private object ShuffleGroupFacts {
       fact,
       "a join that Spark may make a shuffled hash join by the size of partitions"
     )(_.sparkFaults),
+    SignatureFacts.shuffles(fact)(_.shuffles),
     HistoryFacts.shuffles(fact, HistoryFacts.OfLargest)(_.shuffles)
   )
 

@@ -6,6 +6,7 @@ import org.apache.spark.sql.aqepilot.facts.{
   Facts,
   HistoryFacts,
   PointFacts,
+  SignatureFacts,
   Tables
 }
 import org.apache.spark.sql.aqepilot.plans.joins.{
@@ -113,6 +114,7 @@ private object SkewFacts {
         "can_split",
         "whether the join types up to the stage's topmost join let this side's partitions be split"
       )(_.shuffle.map(_.canSplit)),
+      SignatureFacts.plan(ofSide)(_.plan),
       HistoryFacts.shuffles(ofSide)(_.shuffle.map(_.stage.shuffle).toSeq)
     ): _*
   )
