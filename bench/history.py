@@ -24,6 +24,7 @@ from typing import NamedTuple
 import pyspark
 from rich.console import Console
 
+import submitting
 import tpcds
 import tpch
 from aqepilot import recipes
@@ -31,6 +32,7 @@ from bench import correlated
 from bench.cases import named
 from bench.recipes import AGAIN, PLAIN, SMALL, Work, timed
 
+JOBS = Path(__file__).parent / "jobs"
 STATISTICS = "statistics"
 LEARNED = "learned"
 FIXED = {"spark.sql.shuffle.partitions": "8"}
@@ -100,20 +102,46 @@ def measure(
     queries = {q: text for q, text in benchmark.queries().items() if not only or q in only}
     tables, small = str(benchmark.tables(scale)), str(benchmark.tables(SMALL))
     with tempfile.TemporaryDirectory(prefix="aqepilot-bench-") as folder:
-        log, pack = Path(folder, "log"), Path(folder, "history.parquet")
-        log.mkdir()
-        plain = Work(tables, small, queries, {}, {PLAIN: {}}, rounds=2)
-        learning = {
-            "spark.aqepilot.history.learn": "true",
-            "spark.eventLog.enabled": "true",
-            "spark.eventLog.dir": log.as_uri(),
-        }
-        timed(f"{name}, the first runs", plain, learning)
-        build(log, pack)
+        pack = first_runs(name, queries, scale, Path(folder))
         ways = variants(without)
         analysed = [way for way in ways if way == STATISTICS]
         work = Work(tables, small, queries, {}, ways, rounds, analysed)
         return timed(name, work, {"spark.aqepilot.history": str(pack)})
+
+
+def first_runs(name: str, queries: Mapping[str, str], scale: float, folder: Path) -> Path:
+    """Runs each query twice under plain Spark, and returns the pack of what was learnt.
+
+    Args:
+        name: One of `BENCHMARKS`.
+        queries: By name.
+        scale: The tables' scale factor.
+        folder: For the event log and the pack.
+    """
+    log, pack = folder / "log", folder / "history.parquet"
+    log.mkdir()
+    tables = BENCHMARKS[name].tables
+    work = Work(str(tables(scale)), str(tables(SMALL)), dict(queries), {}, {PLAIN: {}}, rounds=2)
+    learning = {
+        "spark.aqepilot.history.learn": "true",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": log.as_uri(),
+    }
+    timed(f"{name}, the first runs", work, learning)
+    build(log, pack)
+    return pack
+
+
+def filled(pack: Path, signatures: int) -> Path:
+    """Returns a pack with so many signatures more, whose figures are those of others."""
+    made = pack.with_name("filled.parquet")
+    script = (JOBS / "pack.py").read_text("utf-8")
+    words = [str(pack), str(signatures), str(made)]
+    for line in submitting.lines(
+        pack.parent / "job", script, timeout_s=3600, conf={}, job_words=words, quick=False
+    ):
+        console.print(line.rstrip())
+    return made
 
 
 def build(log: Path, pack: Path) -> None:

@@ -6,11 +6,12 @@ Time. No setting keeps decisions out of the event log. So the job puts itself be
 listener bus and its event log (`jobs/EventLogs.java`), and keeps aqepilot's events from the log
 where it is told to; all else is the same: decisions are made, kept for `aqepilot_decisions()` and
 posted to the bus. `summary` sets, by reflection, what spark.aqepilot.log.facts sets when an
-application starts. Thus all ways take turns query by query in one session of one JVM, as two JVMs
-differ by more than what is measured. "no events" runs twice; ratios are to the mean of the two, and
-how far these are from 1 is the noise. Spark writes its log beside the query, so there are three
-figures: the seconds until the rows are there; those until all is in the log, as if the next query
-had to wait for it; and the driver's processor seconds until then, tasks included.
+application starts. "no history" is `full` without what history learns from, as
+spark.aqepilot.history.learn=false has it. Thus all ways take turns query by query in one session of
+one JVM, as two JVMs differ by more than what is measured. "no events" runs twice; ratios are to the
+mean of the two, and how far these are from 1 is the noise. Spark writes its log beside the query,
+so there are three figures: the seconds until the rows are there; those until all is in the log, as
+if the next query had to wait for it; and the driver's processor seconds until then, tasks included.
 
 Size. One application for each setting runs some queries once. Its log as it is gives the bytes of
 aqepilot's lines and of the others; two more logs of the same events, compressed by Spark's own
@@ -38,19 +39,25 @@ from bench.recipes import OF_ALL, SMALL, variants
 
 JOBS = Path(__file__).parent / "jobs"
 NONE, AGAIN = "no events", "no events again"
-WAYS = {NONE: NONE, "summary": "summary", "full": "full", AGAIN: NONE}
+WITHOUT_HISTORY = "no history"
+WAYS = {
+    **{NONE: NONE, "summary": "summary", WITHOUT_HISTORY: WITHOUT_HISTORY, "full": "full"},
+    AGAIN: NONE,
+}
 MEASURED = ("until the rows are there", "until all is logged", "processor time")
 PARTITIONS = (2000, 200)
 FACTS = ("full", "summary", "none")
 # Of TPC-DS, one in ten.
 SIZED = tuple(str(number) for number in range(1, 100, 10))
 OURS = b'{"Event":"io.aqepilot'
+LEARNT = b'"subPlans":['
 TIME_HEAD = (
     *("measured", "decisions in the log", "total s", "to no events"),
     *("rounds' median", "p10", "p90", "rounds"),
 )
 SIZE_HEAD = (
     *("partitions, spark.aqepilot.log.facts", "log without, MB", "added MB", "added"),
+    "of that history",
     *("zstd: log without, MB", "added MB", "added", "events"),
 )
 Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
@@ -105,7 +112,8 @@ def seconds(
 def sizes(scale: float, only: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Returns the bytes of event logs for each number of partitions and of `FACTS`.
 
-    ``others`` and ``ours`` are those of Spark's lines and of aqepilot's, which are ``events``;
+    ``others`` and ``ours`` are those of Spark's lines and of aqepilot's, which are ``events``, and
+    ``history`` the part of these that history learns from;
     ``zstd_without`` and ``zstd`` are those of compressed logs without and with aqepilot's.
 
     Args:
@@ -173,13 +181,19 @@ def _log(folder: Path) -> Path:
 
 
 def lines(log: Path) -> dict[str, int]:
-    """Returns the bytes of aqepilot's lines and of the others, and how many aqepilot's are."""
-    bytes_by_owner = {"others": 0, "ours": 0, "events": 0}
+    """Returns the bytes of aqepilot's lines and of the others, and how many aqepilot's are.
+
+    ``history`` are the bytes among aqepilot's that history learns from.
+    """
+    bytes_by_owner = {"others": 0, "ours": 0, "events": 0, "history": 0}
     with log.open("rb") as written:
         for line in written:
             is_ours = line.startswith(OURS)
             bytes_by_owner["ours" if is_ours else "others"] += len(line)
             bytes_by_owner["events"] += is_ours
+            if is_ours and LEARNT in line:
+                learnt = json.loads(line)["subPlans"]
+                bytes_by_owner["history"] += len(json.dumps(learnt, separators=(",", ":")))
     return bytes_by_owner
 
 
@@ -231,6 +245,7 @@ def _of_size(size: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         f"{size['partitions']:,}, {size['facts']}",
         *_added(size["others"], size["ours"]),
+        f"{100 * size['history'] / size['others']:.1f} %",
         *_added(size["zstd_without"], added),
         str(size["events"]),
     )

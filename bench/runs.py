@@ -17,6 +17,7 @@ import submitting
 import tpcds
 import tpch
 from aqepilot import recipes
+from bench import history
 
 JOBS = Path(__file__).parent / "jobs"
 SORT_MERGE = {
@@ -88,11 +89,13 @@ class Planned(NamedTuple):
         tables: The folder with the tables at a scale factor.
         queries: The queries.
         recipes: The policies of a further session.
+        signatures: How many a pack of history has beside those of the queries; 0 for no pack.
     """
 
     tables: Callable[[float], Path]
     queries: Callable[[], list[str]]
     recipes: Sequence[str] = ()
+    signatures: int = 0
 
 
 SIX_TABLES = """
@@ -119,6 +122,7 @@ PLANNED = {
     "a chain of 12 relations": Planned(tpch.files, lambda: [CHAIN_OF_12], ["reorder_join"]),
     "the 99 queries of TPC-DS": Planned(*OF_TPCDS, ["reorder_join", "join_selection"]),
     "the 99 queries of TPC-DS with balanced": Planned(*OF_TPCDS, ["balanced"]),
+    "the 99 queries of TPC-DS with learned": Planned(*OF_TPCDS, ["learned"], 100_000),
 }
 # "plain again" against "plain" shows the noise.
 VARIANTS = {"plain": False, "idle": True, "plain again": False}
@@ -215,10 +219,15 @@ def planning(
             "timed": max(1, timed // len(queries)),
             "rounds": rounds,
         }
-        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as figures_file:
-            json.dump(work, figures_file)
-            figures_file.flush()
-            figures[what] = _submitted("plan.py", [figures_file.name], {}, extension=True)
+        with tempfile.TemporaryDirectory(prefix="aqepilot-bench-") as folder:
+            conf = {}
+            if plan.signatures:
+                by_name = {str(number): text for number, text in enumerate(queries)}
+                known = history.first_runs("tpcds", by_name, 0.01, Path(folder))
+                conf["spark.aqepilot.history"] = str(history.filled(known, plan.signatures))
+            work_file = Path(folder, "work.json")
+            work_file.write_text(json.dumps(work), encoding="utf-8")
+            figures[what] = _submitted("plan.py", [str(work_file)], conf, extension=True)
     return figures
 
 

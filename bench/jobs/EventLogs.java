@@ -29,6 +29,8 @@ public class EventLogs {
     private SparkContext sc;
     private Between own;
     private Field facts;
+    private Object recorder;
+    private Field learns;
 
     /** From now on the application's own log gets its events by way of this. */
     public void begin(SparkContext context) throws Exception {
@@ -39,12 +41,22 @@ public class EventLogs {
         sc.listenerBus().removeListener(log);
         facts = DecisionLog.class.getDeclaredField("logged");
         facts.setAccessible(true);
+        Field recording = DecisionLog.class.getDeclaredField("recorder");
+        recording.setAccessible(true);
+        recorder = recording.get(DecisionLog.get(sc));
+        learns = recorder.getClass().getDeclaredField("learns");
+        learns.setAccessible(true);
     }
 
-    /** What is logged of the next query: a value of spark.aqepilot.log.facts, or no event at all. */
+    /**
+     * What is logged of the next query: a value of spark.aqepilot.log.facts, all but what history
+     * learns from, or no event at all.
+     */
     public void log(String what) throws Exception {
+        boolean hasHistory = !what.equals("no history");
         own.hasOurs = !what.equals("no events");
-        facts.set(DecisionLog.get(sc), LoggedFacts$.MODULE$.of(what));
+        learns.set(recorder, hasHistory);
+        facts.set(DecisionLog.get(sc), LoggedFacts$.MODULE$.of(hasHistory ? what : "full"));
     }
 
     /** Waits until all that has happened is written. */
