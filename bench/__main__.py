@@ -21,6 +21,7 @@ import tpcds  # noqa: E402
 from aqepilot import texts  # noqa: E402
 from bench import (  # noqa: E402
     assistant,
+    drift,
     experiment_tables,
     first_query,
     history,
@@ -53,7 +54,7 @@ PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 PARTS = (
     *("ask", "short", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
     *("recipes", "shapes", "fleet", "repeats", "slots", "suggestions", "reported", "overhead"),
-    *("first_query", "history", "assistant"),
+    *("first_query", "history", "drift", "assistant"),
 )
 
 
@@ -100,6 +101,8 @@ def main() -> None:
                 name, options.rounds, options.scale, options.queries, options.without
             )
             _write(options, where, figures)
+    if "drift" in options.part:
+        figures["drift"] = drift.measure(options.days, options.rounds)
     if "shapes" in options.part:
         figures["shapes"] = {}
         for name in _chosen(SHAPES, options):
@@ -245,6 +248,9 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             (f"{title}, by query", recipes.by_query(times)),
         ):
             lines += _table(what, head, rows)
+    if "drift" in figures:
+        title = f"Inputs that change from day to day, {rounds} rounds a day"
+        lines += _table(title, drift.HEAD, drift.table(figures["drift"]))
     for name, times in figures.get("shapes", {}).items():
         title = f"{name}, {SHAPES[name].master}, {rounds} rounds"
         lines += _table(title, shape_runs.HEAD, shape_runs.table(times))
@@ -313,7 +319,9 @@ def _options() -> argparse.Namespace:
         "--outcomes", type=int, default=1_000_000, help="that are analysed (default 1,000,000)"
     )
     parser.add_argument("--jobs", type=int, default=20, help="of the fleet (default 20)")
-    parser.add_argument("--days", type=int, default=28, help="of the fleet (default 28)")
+    parser.add_argument(
+        "--days", type=int, default=28, help="of the fleet and of drift (default 28)"
+    )
     parser.add_argument("--megabytes", type=int, default=1000, help="of the log (default 1000)")
     parser.add_argument(
         "--decisions", type=int, default=400_000, help="that are replayed (default 400,000)"
