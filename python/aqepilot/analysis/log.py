@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from aqepilot.analysis.costs import Costs
     from aqepilot.analysis.experiment.job_runs import JobRuns
     from aqepilot.analysis.explanation import Explanation
+    from aqepilot.analysis.pins.run import Pinned
+    from aqepilot.analysis.pins.status import PinStates
     from aqepilot.analysis.prices import Prices
     from aqepilot.analysis.replay import Replay
     from aqepilot.analysis.report import Report
     from aqepilot.analysis.suggestions import Suggestions
+    from aqepilot.analysis.upgrade import Upgrade
     from aqepilot.history import Pack
     from aqepilot.session_policies import PolicyLike
 
@@ -209,6 +212,88 @@ class Log(Frames):
         from aqepilot.history import build
 
         return build(self, path, runs=runs, jobs=jobs, slower=slower)
+
+    def pin(
+        self,
+        query: str | int,
+        *,
+        app_id: str | None = None,
+        also: Sequence[str] = (),
+        name: str | None = None,
+        mode: str | None = None,
+        days: int | None = 30,
+    ) -> Pinned:
+        """Makes a policy of what a run of a query decided, so that its next runs have its plan.
+
+        What policies and what Spark by itself decided are pinned alike. The run needs decisions at
+        the points that are to be pinned: the recipe ``watch`` records Spark's own.
+
+        Args:
+            query: The first digits of the query's fingerprint, for the run with least task time;
+                or the number of one run, as in Spark's UI.
+            app_id: Of this application; null for any.
+            also: Further fingerprints of the query, as another Spark release may analyse it
+                otherwise.
+            name: The policy's name; null makes one of the fingerprint.
+            mode: ``off``, ``shadow`` or ``enforce``; null is ``enforce``.
+            days: After how many days, from today, the policy is not asked any more; null for
+                never.
+
+        Returns:
+            The policy file's text, what it pins, and what it cannot pin, with the reason.
+
+        Raises:
+            AqePilotError: There is no such run with decisions, or several queries are meant.
+
+        >>> log.pin("71680e")
+        Traceback (most recent call last):
+        ...
+        aqepilot.errors.AqePilotError: the logs have no run of query 71680e that ended well and ...
+        """
+        from aqepilot.analysis.pins.run import pin
+
+        return pin(self, query, app_id=app_id, also=also, name=name, mode=mode, days=days)
+
+    def pins(self, names: Iterable[str] = ()) -> PinStates:
+        """Says how pins fared: whether they hold, and what Spark by itself would decide now.
+
+        Args:
+            names: Of policies; none for all whose name begins with ``pin_``.
+
+        >>> log.pins()
+        []
+        """
+        from aqepilot.analysis.pins.status import pins
+
+        return pins(self, names)
+
+    def upgrade(
+        self, after: Log, *, margin: float = 0.1, conf: Mapping[str, str] | None = None
+    ) -> Upgrade:
+        """Compares this log with one of another Spark, or of later weeks, query by query.
+
+        Args:
+            after: The other log.
+            margin: Which share of task time counts as no difference; above 0.
+            conf: What jobs set, beside the excluded rules that decisions tell, to name settings
+                that lost their meaning.
+
+        Returns:
+            Which plans changed and how, which queries are surely slower or faster, and the
+            settings and rules that are others in between.
+
+        Raises:
+            AqePilotError: The logs have no query in common, or this Python has no SciPy.
+
+        >>> log.upgrade(log).changed
+        ()
+        """
+        from aqepilot.analysis.experiment import needs_numpy
+
+        needs_numpy()
+        from aqepilot.analysis.upgrade import upgrade
+
+        return upgrade(self, after, margin=margin, conf=conf)
 
     def runs(
         self,

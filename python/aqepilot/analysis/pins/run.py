@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aqepilot import texts
 from aqepilot.analysis.explanation.query import decisions as decisions_of
 from aqepilot.analysis.pins.chosen import REASONS, Unpinned, chosen
+from aqepilot.decision import Decision
 from aqepilot.display import Column, Folded, Table, html
 from aqepilot.errors import AqePilotError, Problem
 from aqepilot.pins import Pin, policy_text
@@ -89,8 +90,31 @@ def pin(
 ) -> Pinned:
     """Pins a run. See `Log.pin`."""
     runs = _runs(log, query, app_id)
-    best = runs[0]
-    recorded = decisions_of(log, best.execution_id, best.app_id)
+    recorded = decisions_of(log, runs[0].execution_id, runs[0].app_id)
+    return of_run(runs[0], recorded, len(runs), also=also, name=name, mode=mode, days=days)
+
+
+def of_run(
+    best: Any,
+    recorded: Sequence[Decision],
+    runs: int = 1,
+    *,
+    also: Sequence[str] = (),
+    name: str | None = None,
+    mode: str | None = None,
+    days: int | None = 30,
+) -> Pinned:
+    """Pins a run that is at hand.
+
+    Args:
+        best: Its row of `Log.queries`, with `spark_version`.
+        recorded: Its decisions, oldest first, with their facts.
+        runs: How many runs of the query there are.
+        also: As for `Log.pin`.
+        name: As for `Log.pin`.
+        mode: As for `Log.pin`.
+        days: As for `Log.pin`.
+    """
     choice = chosen(recorded)
     unpinned = list(choice.unpinned)
     if best.joins and not any(row.point == _JOIN_POINT for row in recorded):
@@ -112,7 +136,7 @@ def pin(
         )
     return Pinned(
         *(text, named, best.fingerprint, best.description, best.app_id, best.execution_id),
-        *(best.spark_version, best.started, best.task_ms, len(runs), expires),
+        *(best.spark_version, best.started, best.task_ms, runs, expires),
         *(choice.pins, tuple(unpinned)),
     )
 

@@ -41,7 +41,7 @@ def report(
     figures = data.gather(log.applications.sparkSession, log, top)
     made = f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
     text = page.render(figures, prices, ", ".join(log.paths), made)
-    _write(text, Path(path))
+    write(text, Path(path))
     heading = figures.heading
     return Report(
         heading.applications,
@@ -80,8 +80,12 @@ def check(path: str | Path) -> None:
         )
 
 
-def _write(text: str, path: Path) -> None:
-    """Writes the page whole or not at all."""
+def write(text: str, path: Path) -> None:
+    """Writes a page whole or not at all.
+
+    Raises:
+        AqePilotError: It cannot be written.
+    """
     try:
         with tempfile.TemporaryDirectory(dir=path.absolute().parent, prefix=".report-") as folder:
             made = Path(folder, path.name)

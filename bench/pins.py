@@ -1,0 +1,216 @@
+"""Do pinned queries have their plan on another Spark? `python -m bench.pins STEP FOLDER`.
+
+The steps, in the environment of the Spark that is named, each with the same folder:
+
+    run          in both environments: runs the queries with the recipe watch
+    pin          in one of them: makes pins of the runs of both Sparks
+    run --pins   in both: runs the queries under the pins that the other Spark's runs were made into
+    compare      in one of them: prints how many plans have the pinned shape, and writes pins.json
+
+The shape of a plan is that of the last plan in the event log (`bench.plans`): joins with their
+sides, their order, shuffles with their numbers, how each is read, and the tables; and, by the
+decisions, how many tasks read each shuffle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "python")]
+
+import pyspark  # noqa: E402
+
+import submitting  # noqa: E402
+import tpcds  # noqa: E402
+import tpch  # noqa: E402
+from aqepilot import read_log, recipes  # noqa: E402
+from aqepilot.analysis.pins.run import Pinned, of_run  # noqa: E402
+from aqepilot.analysis.upgrade.outcomes import outcomes_of, runs_of  # noqa: E402
+from aqepilot.decision import COLUMNS, Decision  # noqa: E402
+from aqepilot.submit.check import local_session  # noqa: E402
+from aqepilot.submit.jars import minor_of  # noqa: E402
+from bench import plans  # noqa: E402
+
+WORKLOADS = {"tpcds": tpcds, "tpch": tpch}
+JOB = Path(__file__).parent / "jobs" / "pinned.py"
+SPARKS = ("3.5", "4.3")
+# At scale factor 0.1 the usual 10 MB would have nearly all tables broadcast.
+CONF = {
+    "spark.sql.autoBroadcastJoinThreshold": "300KB",
+    "spark.aqepilot.ask.deadline": "5s",
+    "spark.eventLog.enabled": "true",
+}
+
+
+def run(folder: Path, workload: str, scale: float, pins: bool, conf: Mapping[str, str]) -> None:
+    """Runs the queries, in two halves, and keeps their event logs and what they returned."""
+    minor = minor_of(pyspark.__version__)
+    other = SPARKS[minor == SPARKS[0]]
+    out = folder / f"{'pinned' if pins else 'watched'}-{minor}"
+    (out / "events").mkdir(parents=True, exist_ok=True)
+    settings = CONF | {"spark.eventLog.dir": (out / "events").as_uri()} | dict(conf)
+    if not pins:
+        settings |= {"spark.aqepilot.policies": "watch"} | recipes.get("watch").to_conf()
+    queries = {str(n): text for n, text in WORKLOADS[workload].queries().items()}
+    names = list(queries)
+    for half in (names[: len(names) // 2], names[len(names) // 2 :]):
+        result = out / f"returned-{half[0]}.json"
+        if result.is_file():
+            continue
+        file = out / f"queries-{half[0]}.json"
+        file.write_text(json.dumps({n: queries[n] for n in half}), "utf-8")
+        words = [str(WORKLOADS[workload].files(scale)), str(file)]
+        done = submitting.submit(
+            out / f"job-{half[0]}",
+            JOB.read_text("utf-8"),
+            conf=settings,
+            job_words=[*words, str(folder / f"pins-{other}") if pins else "-"],
+            memory="2g",
+            timeout_s=3600,
+            env={"PYTHONPATH": str(ROOT / "python")},
+        )
+        if done.returncode:
+            raise SystemExit(f"the job failed:\n{done.stderr[-3000:]}")
+        result.write_text(done.stdout.strip().splitlines()[-1], "utf-8")
+
+
+def make_pins(folder: Path) -> None:
+    """Makes a pin of each query of each Spark, which also knows the other's fingerprint."""
+    made: dict[str, dict[str, tuple[Any, list[Decision]]]] = {}
+    with local_session("local[2]", "bench pins", {"spark.sql.shuffle.partitions": "4"}) as spark:
+        for minor in SPARKS:
+            log = read_log(spark, folder / f"watched-{minor}" / "events")
+            versions = log.applications.select("log", "spark_version")
+            queries = log.queries.where("decisions > 0").join(versions, "log").collect()
+            decisions: dict[tuple[str, int], list[Decision]] = {}
+            for row in log.decisions.orderBy("decision_id").collect():
+                one = Decision(*(row[name] for name in COLUMNS))
+                decisions.setdefault((row["log"], row["execution_id"]), []).append(one)
+            made[minor] = {q.description: (q, decisions[q.log, q.execution_id]) for q in queries}
+    for minor, runs in made.items():
+        (folder / f"pins-{minor}").mkdir(exist_ok=True)
+        other = made[SPARKS[minor == SPARKS[0]]]
+        summaries = {}
+        for name, (run, recorded) in runs.items():
+            prints = {other[name][0].fingerprint} if name in other else set()
+            also = sorted(prints - {run.fingerprint})
+            pinned = of_run(run, recorded, also=also, name=f"pin_{name}")
+            summaries[name] = summary(pinned)
+            if pinned.policy:
+                (folder / f"pins-{minor}" / f"{name}.toml").write_text(pinned.policy, "utf-8")
+        (folder / f"pins-{minor}.json").write_text(json.dumps(summaries, indent=1), "utf-8")
+
+
+def summary(pinned: Pinned) -> dict[str, Any]:
+    """Returns how many pins there are, and what is not pinned."""
+    return {"pins": len(pinned.pins), "unpinned": [one._asdict() for one in pinned.unpinned]}
+
+
+def tasks(folder: Path, kinds: Iterable[str]) -> dict[str, dict[str, dict[str, str]]]:
+    """Returns how each shuffle of each query was read, by the run and the query's description."""
+    read: dict[str, dict[str, dict[str, str]]] = {}
+    with local_session("local[2]", "bench pins", {"spark.sql.shuffle.partitions": "4"}) as spark:
+        for kind in kinds:
+            log = read_log(spark, folder / kind / "events")
+            runs = runs_of(log)
+            names = {one.query: one.description or "" for one in runs}
+            own = read.setdefault(kind, {})
+            for one in outcomes_of(log, runs):
+                if one.kind == "tasks":
+                    own.setdefault(names[one.query], {})[one.subject] = one.outcome
+    return read
+
+
+def compare(folder: Path) -> dict[str, Any]:
+    """Returns, for both ways, what became of each query."""
+    result: dict[str, Any] = {}
+    read_as = tasks(folder, [f"{kind}-{m}" for kind in ("watched", "pinned") for m in SPARKS])
+    for minor in SPARKS:
+        other = SPARKS[minor == SPARKS[0]]
+        wanted = dict(plans.shapes(folder / f"watched-{other}" / "events"))
+        plain = dict(plans.shapes(folder / f"watched-{minor}" / "events"))
+        there = dict(plans.shapes(folder / f"pinned-{minor}" / "events"))
+        rows = {
+            kind: {n: r for f in (folder / kind).glob("returned-*.json") for n, r in read(f)}
+            for kind in (f"watched-{minor}", f"pinned-{minor}", f"watched-{other}")
+        }
+        reads = read_as[f"watched-{other}"], read_as[f"pinned-{minor}"]
+        pinned = json.loads((folder / f"pins-{other}.json").read_text("utf-8"))
+        queries = {}
+        for name in sorted(pinned, key=int):
+            one, two = (side.get(name, {}) for side in reads)
+            counts = {s: (one[s], two[s]) for s in one.keys() & two.keys() if one[s] != two[s]}
+            queries[name] = {
+                "same_shape": plans.alike(wanted[name], there[name]) if name in there else None,
+                "plain_has_it": plans.alike(wanted[name], plain[name]),
+                "other_tasks": counts,
+                "rows_equal": rows[f"watched-{minor}"].get(name)
+                == rows[f"pinned-{minor}"].get(name),
+                "rows_of_other_equal": rows[f"watched-{other}"].get(name)
+                == rows[f"pinned-{minor}"].get(name),
+                "wanted": wanted[name].text(),
+                "there": there[name].text() if name in there else None,
+                **pinned[name],
+            }
+        result[f"{other} to {minor}"] = queries
+    return result
+
+
+def read(file: Path) -> Iterator[tuple[str, Any]]:
+    """Yields what queries returned."""
+    yield from json.loads(file.read_text("utf-8")).items()
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """Returns a table of both ways, and the queries that differ."""
+    lines = [
+        "| From, to | Queries | Same shape without pins | With pins | And as many tasks "
+        "| Rows equal |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    others = []
+    for way, queries in result.items():
+        have = [q for q in queries.values() if q["same_shape"]]
+        cells = (
+            *(way, len(queries), sum(q["plain_has_it"] for q in queries.values()), len(have)),
+            *(
+                sum(not q["other_tasks"] for q in have),
+                sum(q["rows_equal"] for q in queries.values()),
+            ),
+        )
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+        others += [
+            f"{way}, {name}: {q['unpinned']}" for name, q in queries.items() if not q["same_shape"]
+        ]
+    return "\n".join([*lines, "", *others])
+
+
+def main() -> None:
+    """Does one step."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("step", choices=["run", "pin", "compare"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--workload", choices=WORKLOADS, default="tpcds")
+    parser.add_argument("--scale", type=float, default=0.1)
+    parser.add_argument("--pins", action="store_true")
+    parser.add_argument("--conf", action="append", default=[])
+    options = parser.parse_args()
+    if options.step == "run":
+        conf = dict(text.split("=", 1) for text in options.conf)
+        run(options.folder, options.workload, options.scale, options.pins, conf)
+    elif options.step == "pin":
+        make_pins(options.folder)
+    else:
+        result = compare(options.folder)
+        (options.folder / "pins.json").write_text(json.dumps(result, indent=1), "utf-8")
+        print(table(result))
+
+
+if __name__ == "__main__":
+    main()
