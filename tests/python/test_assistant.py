@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from itertools import product
 from pathlib import Path
@@ -24,7 +26,8 @@ from mcp import Client, StdioServerParameters
 import injections
 import test_display
 from aqepilot import Policy, catalog, control
-from aqepilot.assistant import acting, documents, server
+from aqepilot.analysis import log as logs
+from aqepilot.assistant import acting, documents, reading, server
 from aqepilot.assistant.answers import HIDDEN, MOST_CHARACTERS, NOTE, Answers
 from aqepilot.assistant.reading import Reading
 from aqepilot.assistant.tools import RefusedError, Tools
@@ -128,6 +131,47 @@ def test_answers_are_bounded_and_their_pages_are_all_there_is(name: str) -> None
     assert offset is None
     whole = {"facts": 2, "history": 51}.get(name, 50)
     assert len(rows) == whole
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reading]:
+    """A reading of a log without any Spark: `read_log` counts how often it was read."""
+    numbers = itertools.count(1)
+    monkeypatch.setattr(logs, "read_log", lambda *_: next(numbers))
+    with Reading(["made"], lambda: contextlib.nullcontext(object())) as one:  # type: ignore[arg-type]
+        monkeypatch.setattr(one, "_listed", lambda _: frozenset())
+        yield one
+
+
+def test_no_tool_waits_for_what_another_one_reads_and_each_thing_is_read_once(
+    made: Reading,
+) -> None:
+    go_on = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        slow = pool.submit(made.with_log, lambda _: go_on.wait(30), "slow")
+        assert made.with_log(lambda _: "read", "quick") == "read"
+        again = pool.submit(made.with_log, lambda _: "read twice", "slow")
+        go_on.set()
+        assert (slow.result(), again.result()) == (True, True)
+
+
+def test_what_could_not_be_read_is_read_again(made: Reading) -> None:
+    def wrong(_: Any) -> str:
+        raise ValueError("no such query")
+
+    with pytest.raises(ValueError, match="no such query"):
+        made.with_log(wrong, "a")
+    assert made.with_log(lambda _: "read", "a") == "read"
+
+
+def test_what_was_read_stands_while_no_file_changes(
+    made: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "FRESH_S", -1.0)
+    listings = [frozenset("a"), frozenset("a"), frozenset("b"), None, None]
+    monkeypatch.setattr(made, "_listed", lambda _: listings.pop(0))
+    read = [made.with_log(lambda log: log, "a") for _ in range(len(listings))]
+    assert read == [1, 1, 2, 3, 4]
 
 
 def test_a_row_that_is_too_long_is_cut_and_says_so() -> None:
@@ -425,6 +469,18 @@ def test_a_client_over_standard_input_and_output(tmp_path: Path) -> None:
     words += ["--propose", str(tmp_path / "proposed")]
     command = StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ))
     asyncio.run(_contract(command, tmp_path, has_logs=False))
+
+
+def test_a_person_who_starts_it_in_a_terminal_reads_what_it_waits_for() -> None:
+    master, terminal = os.openpty()
+    command = [sys.executable, "-m", "aqepilot", "mcp"]
+    with subprocess.Popen(command, stdin=terminal, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stderr
+        line = started.stderr.readline()
+        started.kill()
+    os.close(master)
+    os.close(terminal)
+    assert "name it in the assistant's settings" in line
 
 
 @contextlib.contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -105,25 +107,36 @@ def suggest(log: Frames, top: int = 10) -> Suggestions:
     return Suggestions(islice(_suggestions(log, worth), top))
 
 
-def _suggestions(log: Frames, worth: Iterable[Finding]) -> Iterator[Suggestion]:
-    """Leaves out findings whose policy would change nothing, by the facts that the log has."""
-    for finding in worth:
-        runs = finding.runs
-        policy, change = finding.policy(), finding.change()
-        asked = changed = None
-        if policy:
-            asked, changed = _replayed(log, runs.fingerprint, policy, finding.needs_history)
-        if change or (policy and (changed or not asked)):
-            point, text = policy or (None, None)
-            yield Suggestion(
-                *(finding.kind, runs.fingerprint, runs.description, runs.number, runs.stake_ms),
-                evidence=finding.sentence(),
-                point=point,
-                policy=text,
-                asked=asked,
-                changed=changed,
-                change=change,
-            )
+def _suggestions(log: Frames, worth: Sequence[Finding]) -> Iterator[Suggestion]:
+    """Leaves out findings whose policy would change nothing, by the facts that the log has.
+
+    No more findings are replayed than are asked for, but for those that are replayed at once.
+    """
+    at_once = findings.AT_ONCE
+    with ThreadPoolExecutor(at_once, "aqepilot-replays") as pool:
+        for first in range(0, len(worth), at_once):
+            some = pool.map(partial(_suggestion, log), worth[first : first + at_once])
+            yield from filter(None, some)
+
+
+def _suggestion(log: Frames, finding: Finding) -> Suggestion | None:
+    runs = finding.runs
+    policy, change = finding.policy(), finding.change()
+    asked = changed = None
+    if policy:
+        asked, changed = _replayed(log, runs.fingerprint, policy, finding.needs_history)
+    if not change and not (policy and (changed or not asked)):
+        return None
+    point, text = policy or (None, None)
+    return Suggestion(
+        *(finding.kind, runs.fingerprint, runs.description, runs.number, runs.stake_ms),
+        evidence=finding.sentence(),
+        point=point,
+        policy=text,
+        asked=asked,
+        changed=changed,
+        change=change,
+    )
 
 
 def _replayed(
@@ -152,7 +165,7 @@ def _replayed(
     return tuple(counts[0]) if counts[0][0] else (None, None)
 
 
-def sentences(suggestion: Suggestion) -> Iterable[str]:
+def sentences(suggestion: Suggestion) -> Iterator[str]:
     """Yields a suggestion as sentences, without its policy."""
     yield suggestion.evidence
     runs = texts.plural(suggestion.queries, "run")

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aqepilot import texts
+from aqepilot.assistant.kept import Kept
 from aqepilot.errors import AqePilotError, Problem
 
 if TYPE_CHECKING:
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 
     from aqepilot.analysis.log import Log
     from aqepilot.decision import Decisions
+    from aqepilot.eventlog.files import LogFile
 
 T = TypeVar("T")
-# For so long an answer stands: pages of one list are of the same list.
+# For so long an answer stands, and longer where no file of the logs has changed: pages of one list
+# are of the same list.
 FRESH_S = 600.0
 # Who has gone waits for no answer.
 _PATIENCE_S = 2.0
-_TURN_S = 0.2
 _MOST_KEPT = 50
 _MOST_ROWS = 500
 _MOST_APPLICATIONS = 200
@@ -34,7 +36,7 @@ REPORT_PARTS = ("points", "guard_rails", "failures", "bad_policies", "skewed_shu
 class Reading:
     """Logs, and the Spark that reads them, which starts when it is needed first.
 
-    One tool reads at a time. What was read is kept for some minutes.
+    Tools read at the same time, and each thing once: no tool waits for what another one reads.
 
     Args:
         logs: Where they are; none is for policies alone.
@@ -51,11 +53,14 @@ class Reading:
         self.logs = tuple(logs)
         self.pack = pack
         self._open_session = open_session
+        # Of the session and of the log, not of what is read of it.
         self._lock = threading.RLock()
         self._open = ExitStack()
         self._spark: SparkSession | None = None
-        self._log: tuple[float, Log] | None = None
-        self._kept: dict[Any, tuple[float, Any]] = {}
+        self._log: Log | None = None
+        self._files: frozenset[LogFile] | None = None
+        self._fresh_until = 0.0
+        self._kept = Kept(_MOST_KEPT)
 
     def __enter__(self) -> Reading:
         return self
@@ -70,50 +75,60 @@ class Reading:
                 self._lock.release()
 
     def with_session(self, use: Callable[[SparkSession], T]) -> T:
-        """Calls a function with the session, alone."""
+        """Calls a function with the session."""
         with self._lock:
             if self._spark is None:
                 self._spark = self._open.enter_context(self._open_session())
-            return use(self._spark)
+            spark = self._spark
+        return use(spark)
 
     def with_log(self, use: Callable[[Log], T], *key: Any) -> T:
-        """Calls a function with the log, alone, or returns what it returned some minutes ago.
+        """Calls a function with the log, or returns what it returned some minutes ago.
 
         Args:
             use: The function.
-            *key: Names what it returns; none for what is not kept.
+            *key: Names what it returns.
 
         Raises:
             AqePilotError: The server was started without a log, or it cannot be read.
         """
-        from aqepilot.analysis.log import read_log
-
         if not self.logs:
             message = "the server was started without logs: `aqepilot mcp --log PATH` names them."
             raise AqePilotError(Problem("LOG_MISSING", message))
+        log, kept = self.with_session(self._newest)
+        return kept.get(key, lambda: use(log))
 
-        def read(spark: SparkSession) -> T:
-            if key and key in self._kept and self._kept[key][0] > time.monotonic():
-                kept: T = self._kept[key][1]
-                return kept
-            if self._log is None or self._log[0] < time.monotonic():
-                self._log = (time.monotonic() + FRESH_S, read_log(spark, self.logs))
-            result = use(self._log[1])
-            if key:
-                self._kept.pop(key, None)
-                self._kept[key] = (time.monotonic() + FRESH_S, result)
-                if len(self._kept) > _MOST_KEPT:
-                    self._kept.pop(next(iter(self._kept)))
-            return result
+    def _newest(self, spark: SparkSession) -> tuple[Log, Kept]:
+        """The log, and what was read of it."""
+        from aqepilot.analysis.log import read_log
 
-        return self.with_session(read)
+        with self._lock:
+            if self._log is None or self._fresh_until < time.monotonic():
+                files = self._listed(spark)
+                if self._log is None or files is None or files != self._files:
+                    self._log = read_log(spark, self.logs)
+                    self._files, self._kept = files, Kept(_MOST_KEPT)
+                self._fresh_until = time.monotonic() + FRESH_S
+            return self._log, self._kept
+
+    def _listed(self, spark: SparkSession) -> frozenset[LogFile] | None:
+        """The logs' files; null where they cannot be listed, as those of a catalog's tables."""
+        from aqepilot.eventlog import files
+
+        try:
+            return frozenset(files.find(spark, self.logs))
+        except AqePilotError:
+            return None
 
     def warm(self) -> None:
-        """Reads what is asked for first, before it is asked for."""
+        """Reads what tools answer without an argument, before they are asked."""
         self.overview()
-        # A tool that waits comes first.
-        time.sleep(_TURN_S)
         self.findings()
+        self.queries(None)
+        self.costs(None)
+        for part in REPORT_PARTS:
+            self.report(part)
+        self.experiments()
 
     def overview(self) -> tuple[str, list[Any]]:
         """Returns figures of the logs in words, and their applications, policies and answers."""

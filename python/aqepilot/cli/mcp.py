@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from aqepilot.cli.options import EXIT_CODES, log_session, master, reports_errors
+
+_IN_A_TERMINAL = (
+    "An assistant starts this command and speaks to it here: name it in the assistant's settings. "
+    "With --http PORT it serves by HTTP instead. Ctrl+C ends it."
+)
 
 
 @click.command(
@@ -89,6 +95,8 @@ def mcp(
         serving = server.made(Tools(reading, answers, folder, control_file))
         server.warm(reading)
         if port is None:
+            if sys.stdin.isatty():
+                click.echo(_IN_A_TERMINAL, err=True)
             server.serve_stdio(serving)
         else:
             server.serve_http(serving, port, os.environ.get("AQEPILOT_MCP_KEY"))

@@ -7,6 +7,8 @@ is merely large.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aqepilot.analysis.costs import KEY
@@ -41,6 +43,7 @@ FINDINGS: tuple[type[Finding], ...] = (
     NotIn,
     NoKeys,
 )
+AT_ONCE = 4
 KINDS = {finding.kind: finding.title for finding in FINDINGS}
 _MOST = 50
 _QUERY = ["log", "execution_id"]
@@ -94,8 +97,10 @@ def find(log: Frames) -> Iterator[Finding]:
     )
     sources = Sources(queries, stages, facts.persist(), sub_plans.persist())
     try:
-        for finding in _likely(sources):
-            yield from _worst(finding, sources)
+        # Of a small log, most of the time is Spark's planning, which has one thread for each query.
+        with ThreadPoolExecutor(AT_ONCE, "aqepilot-findings") as pool:
+            for each in pool.map(partial(_worst, sources=sources), _likely(sources)):
+                yield from each
     finally:
         for frame in sources:
             frame.unpersist()

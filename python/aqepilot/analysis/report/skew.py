@@ -127,6 +127,11 @@ def stages(stages: DataFrame, queries: DataFrame, applications: DataFrame) -> li
     wanted = "num_tasks >= 3 AND max_task_ms > 2 * median_task_ms"
     worst = (
         stages.where(wanted)
+        # Not the times of each task, which are most of a row.
+        .select(
+            *("log", "execution_id", "stage_id", "stage_attempt_id", "name", "tasks"),
+            *("max_task_ms", "median_task_ms"),
+        )
         .join(functions.broadcast(applications.select("log", "app_name")), "log", "left")
         .orderBy(functions.expr("max_task_ms - median_task_ms").desc(), "log", "stage_id")
         .limit(_WORST)
