@@ -33,6 +33,7 @@ from bench import (  # noqa: E402
     sizes,
     suggestion_tables,
     suggestions,
+    tuning,
 )
 from bench.cases import CASES  # noqa: E402
 from bench.figures import Spread, ratios, spread  # noqa: E402
@@ -44,7 +45,13 @@ NAMES = list(
     dict.fromkeys(
         [
             *(*runs.ASKS, *runs.PLANNED, *sizes.KINDS, *CASES, *SHAPES),
-            *(*suggestions.BENCHMARKS, *JOBS, *first_query.JOBS, *history.BENCHMARKS),
+            *(
+                *suggestions.BENCHMARKS,
+                *JOBS,
+                *first_query.JOBS,
+                *history.BENCHMARKS,
+                *tuning.NAMES,
+            ),
         ]
     )
 )
@@ -54,7 +61,7 @@ PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 PARTS = (
     *("ask", "short", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
     *("recipes", "shapes", "fleet", "repeats", "slots", "suggestions", "reported", "overhead"),
-    *("first_query", "history", "drift", "assistant"),
+    *("first_query", "history", "drift", "assistant", "tune"),
 )
 
 
@@ -144,6 +151,18 @@ def main() -> None:
 
         size = (options.jobs, options.days, options.scale, options.queries)
         figures["fleet"] = fleet.measure(*size)
+    if "tune" in options.part:
+        figures["tune"] = {}
+        bounds = (options.minutes, options.tries, options.rounds)
+        for name in _chosen(tuning.NAMES, options):
+            if name == tuning.SIMULATED:
+                outcome: Any = tuning.simulated(options.experiments, options.tries, options.rounds)
+            elif name == tuning.SAME:
+                outcome = tuning.same(options.scale, *bounds)
+            else:
+                outcome = tuning.tuned(name, options.scale, *bounds, options.most, options.queries)
+            figures["tune"][name] = outcome
+            _write(options, where, figures)
     if "slots" in options.part:
         from bench import slots
 
@@ -263,6 +282,8 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
     if "first_query" in figures:
         for table in first_query.tables(figures["first_query"]):
             lines += _table(*table)
+    for table in tuning.tables(figures.get("tune", {})):
+        lines += _table(*table)
     for table in overhead.tables(figures.get("overhead", {}), scale):
         lines += _table(*table)
     return "\n".join(lines)
@@ -317,6 +338,13 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--outcomes", type=int, default=1_000_000, help="that are analysed (default 1,000,000)"
+    )
+    parser.add_argument("--tries", type=int, default=15, help="of a search (default 15)")
+    parser.add_argument(
+        "--minutes", type=float, default=60, help="after which no search begins (default 60)"
+    )
+    parser.add_argument(
+        "--most", type=int, default=20, help="queries that are tuned, the dearest (default 20)"
     )
     parser.add_argument("--jobs", type=int, default=20, help="of the fleet (default 20)")
     parser.add_argument(

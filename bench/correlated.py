@@ -36,11 +36,18 @@ def files(scale: float) -> Path:
     return generated.folder(f"correlated-sf{scale:g}", lambda folder: _generate(scale, folder))
 
 
-def _generate(scale: float, folder: Path) -> None:
+def day(scale: float, number: int) -> Path:
+    """Returns the folder with the tables of a day, 0 to 8: each is drawn from another seed."""
+    name = f"correlated-sf{scale:g}-2026-11-0{number + 1}"
+    return generated.folder(name, lambda folder: _generate(scale, folder, number))
+
+
+def _generate(scale: float, folder: Path, seed: int = 0) -> None:
     import duckdb
 
+    drawn = f"hash(i * 1000 + salt + {seed} * 1000000000000)"
     with duckdb.connect() as connection:
-        connection.execute("CREATE MACRO u(i, salt) AS (hash(i * 1000 + salt) % 1000000007) / 1e9")
+        connection.execute(f"CREATE MACRO u(i, salt) AS ({drawn} % 1000000007) / 1e9")
         for table, query in _tables(scale).items():
             connection.execute(f"CREATE TABLE {table} AS {query}")
             connection.execute(f"COPY {table} TO '{folder / table}.parquet' (FORMAT parquet)")

@@ -131,7 +131,8 @@ def group(name: str, facts: Iterable[Attribute], about: str = "") -> Iterator[st
     members = []
     for fact in facts:
         if fact.items:
-            class_name = name.removesuffix(fact.name.title()) + fact.name.title().removesuffix("s")
+            own = fact.name.title().replace("_", "").removesuffix("s")
+            class_name = name.removesuffix(fact.name.title()) + own
             yield from group(class_name, fact.items, f"One of `{fact.name}`.")
             fact = fact._replace(type=f"tuple[{class_name}, ...]")
         members.append(fact._replace(type=f"{fact.type} | None"))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from aqepilot.analysis.log import Log, read_log
     from aqepilot.analysis.prices import Prices
     from aqepilot.analysis.replay import Replay
+    from aqepilot.analysis.tune.tuning import tune
     from aqepilot.decision import Decision
     from aqepilot.errors import AqePilotError, JarError, NotLiveError, PolicyError, Problem
     from aqepilot.eventlog.collect.tables import collect
@@ -44,6 +45,7 @@ _HOME = {
     "policy": "function",
     "read_log": "analysis.log",
     "status": "session",
+    "tune": "analysis.tune.tuning",
     "use": "session",
 }
 _MODULES = ("control", "experiment", "history", "points", "recipes", "testing")
@@ -75,6 +77,7 @@ __all__ = [
     "recipes",
     "status",
     "testing",
+    "tune",
     "use",
 ]
 

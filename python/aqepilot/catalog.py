@@ -297,3 +297,18 @@ def spark_minors() -> tuple[SparkMinor, ...]:
         SparkMinor(row["minor"].strip(), row["scala"].strip(), row["newest"].strip())
         for row in csv.DictReader(text.splitlines())
     )
+
+
+def type_of_answers(point_name: str) -> str:
+    """Returns the Spark SQL type of a point's answers.
+
+    Args:
+        point_name: The decision point.
+
+    >>> type_of_answers("shuffle_partitions"), type_of_answers("join_selection")
+    ('int', 'struct<strategy: string, build_side: string>')
+    """
+    known = point(point_name)
+    if not known.fields:
+        return known.answer_type
+    return f"struct<{', '.join(f'{field.path}: {field.type}' for field in known.fields)}>"

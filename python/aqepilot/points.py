@@ -201,6 +201,12 @@ class JoinReorderChainRelation(Protocol):
     history: History | None
 
 
+class JoinReorderChainConditionPosition(Protocol):
+    """One of `condition_positions`."""
+
+    positions: tuple[int, ...] | None
+
+
 class JoinReorderChainPruned(Protocol):
     """One of `pruned`."""
 
@@ -223,6 +229,8 @@ class JoinReorderChain(Protocol):
     """names the relations, in Spark's own order, on each run and on each Spark: 16 hex digits each,
     no two the same; empty where one cannot be read
     """
+    condition_positions: tuple[JoinReorderChainConditionPosition, ...] | None
+    """of each condition the positions of the relations that it is about"""
     cross_products: int | None
     """joins without a condition in Spark's own order"""
     spark_faults: tuple[str, ...] | None

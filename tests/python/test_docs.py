@@ -241,7 +241,7 @@ def test_command_lines_name_commands_options_and_targets_that_exist():
         if program == "make":
             for word in words:
                 assert word in targets or re.match(
-                    r"(ARGS|N|SEED|SPARK|PYTHON|SUITE|TESTS)=", word
+                    r"(ARGS|N|SEED|SPARK|PYTHON|SUITE|TESTS|HISTORY)=", word
                 ), word
                 arguments = shlex.split(word.removeprefix("ARGS="))
                 if word.startswith("ARGS=") and words[0] in OTHER_PROGRAMS:

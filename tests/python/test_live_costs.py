@@ -197,6 +197,6 @@ def test_the_examples_of_the_log_are_so(
     names["log"] = aqepilot.read_log(spark, log_file)
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     examples = [test for test in finder.find(log_module, globs=names) if test.examples]
-    assert len(examples) == 11
+    assert len(examples) == 12
     for example in examples:
         assert runner.run(example).failed == 0, example.name

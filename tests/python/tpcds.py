@@ -29,6 +29,13 @@ def files(scale: float) -> Path:
     return generated.folder(f"tpcds-sf{scale:g}", lambda folder: _generate(scale, folder))
 
 
+def day(scale: float, number: int) -> Path:
+    """Returns the folder with the tables of a day: the second one, 1, has a fifth less data."""
+    rows = scale * (1 - 0.2 * number)
+    name = f"tpcds-sf{scale:g}-2026-11-0{number + 1}"
+    return generated.folder(name, lambda folder: _generate(rows, folder))
+
+
 def _generate(scale: float, folder: Path) -> None:
     database = folder / "generating.duckdb"
     with _duckdb(str(database)) as connection:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from aqepilot.eventlog.frames import Frames
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from aqepilot.analysis.costs import Costs
     from aqepilot.analysis.experiment.job_runs import JobRuns
@@ -93,6 +93,32 @@ class Log(Frames):
         from aqepilot.analysis.replay import replay
 
         return replay(self, *policies, against=against)
+
+    def legal_answers(self, fingerprint: str | None = None, *, most: int = 100) -> DataFrame:
+        """Returns the answers that would have been legal at each decision.
+
+        The driver judges them by the decision point's own legality, under the session's guard
+        rails: name a fingerprint where the log is large. Of numbers and sizes there are steps on
+        both sides of Spark's own.
+
+        Args:
+            fingerprint: Of the queries; null for all.
+            most: How many answers of each decision at most; 1 or more.
+
+        Returns:
+            One row per answer: `log`, `app_id`, `execution_id`, `fingerprint`, `point`, `subject`,
+            `facts_id`, `decision_id`, `answer` as the record has it, and `is_sparks`: whether it is
+            also the answer of Spark's own rule.
+
+        Raises:
+            NotLiveError: The extension is not live in the log's session; says why and what to do.
+
+        >>> log.legal_answers().columns[-2:]
+        ['answer', 'is_sparks']
+        """
+        from aqepilot.analysis.legal_answers import legal_answers
+
+        return legal_answers(self, fingerprint, most)
 
     def costs(self, slots: int | None = None) -> Costs:
         """Adds up what stages cost beside their work.

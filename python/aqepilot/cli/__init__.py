@@ -5,7 +5,18 @@ from __future__ import annotations
 import click
 
 from aqepilot.__about__ import __version__
-from aqepilot.cli import analysis, bench, experiments, fleet, history, logs, mcp, pins, policies
+from aqepilot.cli import (
+    analysis,
+    bench,
+    experiments,
+    fleet,
+    history,
+    logs,
+    mcp,
+    pins,
+    policies,
+    tuning,
+)
 from aqepilot.cli.options import EXIT_CODES
 
 
@@ -20,6 +31,6 @@ def main() -> None:
     """Replace decisions of Spark's adaptive query execution by policies in SQL or Python."""
 
 
-for _group in (policies, fleet, logs, analysis, history, pins, bench, experiments, mcp):
+for _group in (policies, fleet, logs, analysis, history, pins, tuning, bench, experiments, mcp):
     for _command in _group.COMMANDS:
         main.add_command(_command)

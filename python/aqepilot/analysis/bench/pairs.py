@@ -268,7 +268,7 @@ class _Bench:
         error = None
         begin = time.perf_counter()
         try:
-            _act(spark, self._queries[name])
+            act(spark, self._queries[name])
         except Exception as fault:
             error = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
         ms = (time.perf_counter() - begin) * 1000
@@ -300,11 +300,17 @@ class _Bench:
             for name in self._queries
         ]
         is_broken = any(query.treatment_errors and not query.control_errors for query in queries)
-        verdict = "broken" if is_broken else _verdict(pooled, self._margin)
+        verdict = "broken" if is_broken else verdict_of(pooled, self._margin)
         return Paired(rounds, pooled, queries, verdict, self._margin)
 
 
-def _verdict(pooled: Interval, margin: float) -> Literal["faster", "slower", "same", "open"]:
+def verdict_of(pooled: Interval, margin: float) -> Literal["faster", "slower", "same", "open"]:
+    """Returns what is known of a mean of log ratios.
+
+    Args:
+        pooled: The mean's confidence sequence.
+        margin: How little counts as the same, as a share of the time.
+    """
     if pooled.is_within(math.log1p(margin)):
         return "same"
     if pooled.excludes_zero:
@@ -315,12 +321,21 @@ def _verdict(pooled: Interval, margin: float) -> Literal["faster", "slower", "sa
 def _log_ratios(runs: list[Run], name: str) -> dict[int, float]:
     """Of each round in which both runs succeeded."""
     ms = {(run.round, run.arm): run.ms for run in runs if run.query == name and not run.error}
-    most = math.log(CLIPPED_AT)
     return {
-        number: max(-most, min(most, math.log(treated / ms[number, "control"])))
+        number: log_ratio(ms[number, "control"], treated)
         for (number, arm), treated in ms.items()
         if arm == "treatment" and (number, "control") in ms
     }
+
+
+def log_ratio(control_ms: float, treatment_ms: float) -> float:
+    """Returns what one pair says: the logarithm of treatment's time over control's, clipped.
+
+    >>> round(log_ratio(100, 80), 3), round(log_ratio(1, 1000), 3)
+    (-0.223, 2.773)
+    """
+    most = math.log(CLIPPED_AT)
+    return max(-most, min(most, math.log(treatment_ms / control_ms)))
 
 
 def _median(runs: list[Run], name: str, arm: Arm) -> float | None:
@@ -336,21 +351,10 @@ def _arms(
     spark: SparkSession, treatment: Sequence[PolicyLike], control: Sequence[PolicyLike]
 ) -> dict[Arm, SparkSession]:
     """A session for each arm."""
-    from pyspark.sql import SparkSession
+    from aqepilot.session import use
 
-    from aqepilot.session import status, use
-    from aqepilot.submit.doctor import probe
-
-    if probe.is_connect(spark):
-        message = "a bench needs a classic session: Spark Connect cannot copy one with its views."
-        raise NotLiveError(Problem("NEEDS_CLASSIC", message))
-    status(spark)
-
-    def copy() -> SparkSession:
-        java: Any = spark._jsparkSession
-        return SparkSession(spark.sparkContext, java.cloneSession())
-
-    treated, plain = copy(), copy()
+    require_classic(spark, "a bench")
+    treated, plain = copied(spark), copied(spark)
     use(treated, *treatment)
     if control:
         use(plain, *control)
@@ -359,7 +363,35 @@ def _arms(
     return {"control": plain, "treatment": treated}
 
 
-def _act(spark: SparkSession, query: Query) -> None:
+def require_classic(spark: SparkSession, what: str) -> None:
+    """Refuses a session that cannot be copied, or in which the extension is not live.
+
+    Args:
+        spark: The session.
+        what: Needs it, e.g. ``a bench``.
+
+    Raises:
+        NotLiveError: It is such a session; says why.
+    """
+    from aqepilot.session import status
+    from aqepilot.submit.doctor import probe
+
+    if probe.is_connect(spark):
+        message = f"{what} needs a classic session: Spark Connect cannot copy one with its views."
+        raise NotLiveError(Problem("NEEDS_CLASSIC", message))
+    status(spark)
+
+
+def copied(spark: SparkSession) -> SparkSession:
+    """Returns a session with the settings and views of another one, which are its own from then."""
+    from pyspark.sql import SparkSession
+
+    java: Any = spark._jsparkSession
+    return SparkSession(spark.sparkContext, java.cloneSession())
+
+
+def act(spark: SparkSession, query: Query) -> None:
+    """Runs a query to its end; the rows of a DataFrame are thrown away."""
     result = spark.sql(query) if isinstance(query, str) else query(spark)
     if hasattr(result, "write") and result.columns:
         result.write.format("noop").mode("overwrite").save()

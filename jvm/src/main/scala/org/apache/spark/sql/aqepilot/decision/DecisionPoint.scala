@@ -75,6 +75,11 @@ trait DecisionPoint[D] {
   /** Whether an answer is legal on these facts and within the guard rails, as far as the facts alone tell. */
   def judge(answer: D, facts: FactsRow, guards: Guards): Verdict[D]
 
+  /** Answers that are worth a try on these facts, those that differ most first; [[judge]] says which of them are legal.
+    * Of a number or a size there are steps on both sides of Spark's own.
+    */
+  def candidates(facts: FactsRow): Iterator[D]
+
   /** An answer as it stands in the record: a word or number as it is, a struct as JSON without its nulls, an
     * array of positions as JSON.
     */

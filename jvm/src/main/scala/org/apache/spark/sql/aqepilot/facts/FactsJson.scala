@@ -1,12 +1,16 @@
 package org.apache.spark.sql.aqepilot.facts
 
-import java.io.{ByteArrayOutputStream, StringWriter}
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, StringWriter}
 import java.lang.ref.WeakReference
 import java.nio.{ByteBuffer, ByteOrder}
 import java.util.Base64
-import java.util.zip.{Deflater, DeflaterOutputStream}
+import java.util.zip.{Deflater, DeflaterOutputStream, InflaterInputStream}
+
+import scala.collection.mutable
 
 import com.fasterxml.jackson.core.{JsonFactory, JsonGenerator}
+import com.fasterxml.jackson.databind.node.{ArrayNode, NullNode, ObjectNode}
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.sql.catalyst.util.ArrayData
@@ -75,6 +79,43 @@ object FactsJson {
         blob.add(array.toLongArray())
       }
     }.row(facts, schema)
+
+  /** A JSON object of facts with its arrays as they were before they were packed; those that were left out are null. */
+  def unpacked(facts: String): String =
+    if (facts == null || !isShortened.exists(facts.contains)) facts
+    else mapper.writeValueAsString(unpacked(mapper.readTree(facts)))
+
+  private val isShortened = Seq("\"packed\":", "\"left_out\":")
+
+  private lazy val mapper = new ObjectMapper()
+
+  private def unpacked(node: JsonNode): JsonNode = node match {
+    case o: ObjectNode if o.has("left_out")                     => NullNode.instance
+    case o: ObjectNode if o.path("packed").asText("") == Packed =>
+      val array = mapper.createArrayNode()
+      unpack(o.get("data").asText, o.get("n").asInt).foreach(array.add(_: Long))
+      array
+    case o: ObjectNode =>
+      val names = mutable.ArrayBuffer.empty[String]
+      o.fieldNames().forEachRemaining(n => names += n)
+      names.foreach(n => o.set[JsonNode](n, unpacked(o.get(n))))
+      o
+    case a: ArrayNode =>
+      (0 until a.size).foreach(i => a.set(i, unpacked(a.get(i))))
+      a
+    case other => other
+  }
+
+  private def unpack(data: String, n: Int): Array[Long] = {
+    val bytes = new Array[Byte](n * 8)
+    val packed = new ByteArrayInputStream(Base64.getDecoder.decode(data))
+    val plain = new DataInputStream(new InflaterInputStream(packed))
+    try plain.readFully(bytes)
+    finally plain.close()
+    val longs = new Array[Long](n)
+    ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().get(longs)
+    longs
+  }
 
   /** Arrays one behind the other, in the machine's byte order. */
   final class Longs {

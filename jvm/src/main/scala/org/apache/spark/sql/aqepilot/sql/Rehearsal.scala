@@ -1,7 +1,7 @@
 package org.apache.spark.sql.aqepilot.sql
 
-import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guardrails, Guards}
-import org.apache.spark.sql.aqepilot.facts.FactsRow
+import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guardrails, Guards, LegalAnswers}
+import org.apache.spark.sql.aqepilot.facts.{FactsJson, FactsRow}
 import org.apache.spark.sql.aqepilot.policy.python.Caller
 import org.apache.spark.sql.aqepilot.policy.{Answer, PolicyTexts}
 import org.apache.spark.sql.aqepilot.reasons.Reason
@@ -25,11 +25,7 @@ object Rehearsal {
     *   for an unknown point, a text that does not bind, facts that are not JSON
     */
   def decide(pointName: String, text: String, facts: String): Seq[Any] = {
-    val point = PointArgument
-      .point(pointName)
-      .fold(wrong => throw new IllegalArgumentException(wrong.message), known => known)
-    val guards =
-      Sessions.active.fold(NoGuards)(s => Guardrails.of(SQLConf.get, s.sparkContext))
+    val point = known(pointName)
     decide(point, text, parse(point, facts), guards)
   }
 
@@ -53,12 +49,29 @@ object Rehearsal {
         }
     }
 
-  /** A facts row out of JSON. */
+  /** The legal answers on these facts, under the session's guard rails.
+    *
+    * @throws IllegalArgumentException
+    *   for an unknown point, and facts that are not JSON
+    */
+  def legal(pointName: String, facts: String, most: Int): Seq[String] = {
+    val point = known(pointName)
+    LegalAnswers.of(point, parse(point, facts), guards, most)
+  }
+
+  private def known(pointName: String): DecisionPoint[_] = PointArgument
+    .point(pointName)
+    .fold(wrong => throw new IllegalArgumentException(wrong.message), known => known)
+
+  private def guards: Guards =
+    Sessions.active.fold(NoGuards)(s => Guardrails.of(SQLConf.get, s.sparkContext))
+
+  /** A facts row out of JSON, as somebody wrote it or as the record has it. */
   def parse(point: DecisionPoint[_], facts: String): InternalRow = {
     val parsed = JsonToStructs(
       point.facts,
       Map("mode" -> "FAILFAST"),
-      Literal(facts),
+      Literal(FactsJson.unpacked(facts)),
       Some("UTC")
     ).eval()
     if (parsed == null) throw new IllegalArgumentException("the facts are null")

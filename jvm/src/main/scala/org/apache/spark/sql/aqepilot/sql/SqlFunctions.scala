@@ -132,18 +132,62 @@ object SqlFunctions {
     arguments => Seq(Rehearsal.decide(arguments(0), arguments(1), arguments(2)))
   )
 
-  val all: Seq[SqlFunction] = Seq(status, decisions, check, decide)
+  val legal: SqlFunction = new SqlFunction(
+    "aqepilot_legal",
+    "aqepilot_legal(point, facts, most) - the answers that would be legal on these facts (JSON, as the record " +
+      "has them), under the session's guard rails, at most so many.",
+    Seq("point", "facts", "most"),
+    strings("answer"),
+    arguments => Rehearsal.legal(arguments(0), arguments(1), number(arguments(2))).map(Seq(_))
+  )
+
+  val legalAnswers: SqlFunction = new SqlFunction(
+    "aqepilot_legal_answers",
+    "aqepilot_legal_answers() - the answers that would be legal at the newest decisions of this session, at most " +
+      s"$MaxLegal of each decision.",
+    Nil,
+    StructType(
+      Seq(
+        StructField("decision_id", LongType),
+        StructField("point", StringType),
+        StructField("subject", StringType),
+        StructField("answer", StringType)
+      )
+    ),
+    _ =>
+      for {
+        (d, _) <- kept
+        facts <- d.facts.toSeq
+        answer <- Rehearsal.legal(d.point, facts, MaxLegal)
+      } yield Seq[Any](d.decisionId, d.point, d.subject, answer)
+  )
+
+  /** Of each decision. */
+  private def MaxLegal = 100
+
+  val all: Seq[SqlFunction] = Seq(status, decisions, check, decide, legal, legalAnswers)
 
   /** Whether each session is shown what concerns the others. */
   private[aqepilot] def everyone: Boolean =
     AqePilotConf.AllSessions.inForce
 
-  private def decisionRows: Seq[Seq[Any]] = Sessions.active.toSeq.flatMap { session =>
+  private def decisionRows: Seq[Seq[Any]] =
+    kept.map(DecisionRow.columns.row(_).toSeq(DecisionRow.columns.schema))
+
+  private def kept: Seq[DecisionRow.Kept] = Sessions.active.toSeq.flatMap { session =>
     DecisionLog
       .of(session.sparkContext)
       .decisions(if (everyone) None else Some(session.sessionUUID))
-      .map(DecisionRow.columns.row(_).toSeq(DecisionRow.columns.schema))
   }
+
+  private def number(argument: String): Int =
+    try argument.toInt
+    catch {
+      case _: NumberFormatException =>
+        throw new IllegalArgumentException(
+          s"aqepilot_legal: most has to be a whole number, not $argument"
+        )
+    }
 
   private def checked(point: String, text: String): Option[PolicyError] =
     if (text == null) Some(PolicyError("EMPTY", "The text is null.", None, None, Nil))

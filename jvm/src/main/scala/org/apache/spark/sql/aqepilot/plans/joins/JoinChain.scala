@@ -29,17 +29,21 @@ final case class JoinChain(
     conditions: Seq[Expression]
 ) extends PredicateHelper {
 
-  /** Of each relation the conditions that need others, too, and the positions of those. */
-  private lazy val spanning: IndexedSeq[Seq[(Expression, BitSet)]] = {
+  /** Of each condition the positions of the relations that it is about; none where it has columns of others, too. */
+  lazy val positions: Seq[BitSet] = {
     val position = mutable.HashMap.empty[ExprId, Int]
     for ((relation, i) <- relations.zipWithIndex; a <- relation.output) position.put(a.exprId, i)
-    val byRelation = relations.map(_ => mutable.ArrayBuffer.empty[(Expression, BitSet)])
-    conditions.foreach { c =>
+    conditions.map { c =>
       val needed = c.references.iterator.map(a => position.get(a.exprId)).toSet
-      if (needed.size > 1 && !needed(None)) {
-        val all = BitSet(needed.flatten.toSeq: _*)
-        all.foreach(i => byRelation(i) += c -> (all - i))
-      }
+      if (needed(None)) BitSet.empty else BitSet(needed.flatten.toSeq: _*)
+    }
+  }
+
+  /** Of each relation the conditions that need others, too, and the positions of those. */
+  private lazy val spanning: IndexedSeq[Seq[(Expression, BitSet)]] = {
+    val byRelation = relations.map(_ => mutable.ArrayBuffer.empty[(Expression, BitSet)])
+    conditions.zip(positions).filter(_._2.size > 1).foreach { case (c, all) =>
+      all.foreach(i => byRelation(i) += c -> (all - i))
     }
     byRelation.map(_.toSeq)
   }
@@ -70,16 +74,6 @@ final case class JoinChain(
   private def isConnected(joined: collection.BitSet, next: Int): Boolean =
     spanning(next).exists { case (_, others) => others.subsetOf(joined) }
 
-  /** How many joins of an order have no condition. */
-  def crossProducts(order: Seq[Int]): Int = {
-    val joined = mutable.BitSet(order.head)
-    order.tail.count { next =>
-      val isProduct = !isConnected(joined, next)
-      joined += next
-      isProduct
-    }
-  }
-
   /** Whether the query's author has left out a join's condition: Spark refuses that where
     * `spark.sql.crossJoin.enabled` is false (`CheckCartesianProducts`), unless it says CROSS JOIN.
     */
@@ -97,7 +91,7 @@ final case class JoinChain(
     isIn(top)
   }
 
-  lazy val sparkCrossProducts: Int = crossProducts(relations.indices)
+  lazy val sparkCrossProducts: Int = JoinChain.crossProducts(relations.indices, positions)
 
   /** The join of some relations, in their order, without what only the rest needs. */
   def joined(order: Seq[Int], mark: (Join, Int) => Unit): LogicalPlan = {
@@ -120,4 +114,29 @@ final case class JoinChain(
     }
     if (order.size == relations.size && left.nonEmpty) Filter(left.reduceLeft(And), plan) else plan
   }
+}
+
+object JoinChain {
+
+  /** How many joins of an order have no condition.
+    *
+    * @param conditions
+    *   of each the positions of the relations that it is about
+    */
+  def crossProducts(order: Seq[Int], conditions: Seq[collection.Set[Int]]): Int = {
+    val joined = mutable.BitSet.empty
+    order.count { next =>
+      val isProduct = joined.nonEmpty && !connects(joined, next, conditions)
+      joined += next
+      isProduct
+    }
+  }
+
+  /** Whether a condition joins a relation to those that are joined already. */
+  def connects(
+      joined: collection.Set[Int],
+      next: Int,
+      conditions: Seq[collection.Set[Int]]
+  ): Boolean =
+    conditions.exists(c => c.size > 1 && c(next) && c.forall(i => i == next || joined(i)))
 }

@@ -43,6 +43,13 @@ object CostEvaluationPoint extends DecisionPoint[Double] {
     else Verdict(Some(cost), Reason.Applied)
   }
 
+  override def candidates(facts: FactsRow): Iterator[Double] =
+    facts.double("spark.cost").iterator.flatMap { cost =>
+      val others = facts.double("spark.current_cost").iterator
+      Iterator(cost, cost + 1, cost - 1) ++ others.flatMap(c => Iterator(c - 1, c, c + 1)) ++
+        Iterator.single(0.0)
+    }
+
   override def fates: FateReader = CostFates
 
   override val needs: Seq[Need] = Seq(

@@ -66,6 +66,9 @@ object DynamicJoinSelectionPoint extends DecisionPoint[SideHint] {
   override def judge(answer: SideHint, facts: FactsRow, guards: Guards): Verdict[SideHint] =
     JoinLegality.verdict(answer, facts, guards)
 
+  override def candidates(facts: FactsRow): Iterator[SideHint] =
+    words.iterator.map(word => SideHint(word.word))
+
   override val movesRows: Boolean = true
 
   override def fates: FateReader = JoinFates

@@ -42,6 +42,11 @@ private object ChainFacts {
       "names the relations, in Spark's own order, on each run and on each Spark: 16 hex digits each, no two the same; " +
         "empty where one cannot be read"
     )(_.signatures),
+    ofChain.structs(
+      "condition_positions",
+      "of each condition the positions of the relations that it is about",
+      ConditionPositions.facts.schema
+    )(_.chain.positions.map(c => ConditionPositions.facts.row(c.toSeq).copy())),
     ofChain("cross_products", "joins without a condition in Spark's own order")(
       _.chain.sparkCrossProducts
     ),

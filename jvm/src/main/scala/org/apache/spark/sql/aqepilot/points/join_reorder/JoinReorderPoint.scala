@@ -56,7 +56,10 @@ object JoinReorderPoint extends DecisionPoint[OrderDecision] {
       decision: OrderDecision,
       facts: FactsRow,
       guards: Guards
-  ): Verdict[OrderDecision] = OrderLegality.verdict(decision, facts)
+  ): Verdict[OrderDecision] = OrderLegality.verdict(decision, facts, guards)
+
+  override def candidates(facts: FactsRow): Iterator[OrderDecision] =
+    OrdersToTry.of(facts).map(order => WholeOrder(order.map(Some(_))))
 
   override def fates: FateReader = OrderFates
 

@@ -9,7 +9,11 @@ import org.apache.spark.sql.aqepilot.reasons.Reason
 object OrderLegality {
 
   /** From the facts alone. */
-  def verdict(decision: OrderDecision, facts: FactsRow): Verdict[OrderDecision] =
+  def verdict(
+      decision: OrderDecision,
+      facts: FactsRow,
+      guards: Guards
+  ): Verdict[OrderDecision] =
     judged(
       decision,
       decision match {
@@ -17,6 +21,7 @@ object OrderLegality {
           notPositions(order, facts.long("chain.num_relations").getOrElse(0L).toInt)
             .orElse(ofFault(order, facts))
             .orElse(readsMore(order, PrunedRelation.all(facts)))
+            .orElse(tooManyProducts(order, facts, guards))
         case score: Score if !score.isNumber =>
           Some((Reason.OutOfRange, s"a score of ${score.value}: it must be a finite number"))
         case _ => None
@@ -28,14 +33,9 @@ object OrderLegality {
       decision: OrderDecision,
       facts: FactsRow,
       guards: Guards
-  ): Verdict[OrderDecision] = verdict(decision, facts) match {
+  ): Verdict[OrderDecision] = verdict(decision, facts, guards) match {
     case Verdict(Some(order: WholeOrder), _, _) =>
-      judged(
-        order,
-        tooManyProducts(chain, order, guards).orElse(
-          RuntimeFilters.lost(chain, order.order).map((Reason.ReadsMore, _))
-        )
-      )
+      judged(order, RuntimeFilters.lost(chain, order.order).map((Reason.ReadsMore, _)))
     case other => other
   }
 
@@ -83,19 +83,17 @@ object OrderLegality {
     }
 
   private def tooManyProducts(
-      chain: JoinChain,
       order: WholeOrder,
+      facts: FactsRow,
       guards: Guards
-  ): Option[(Reason, String)] = {
-    val further = chain.crossProducts(order.order) - chain.sparkCrossProducts
-    if (further <= guards.maxCrossProducts) None
-    else
-      Some(
-        (
-          Reason.CrossProduct,
-          s"$further joins without a condition more than in Spark's own order; " +
-            s"spark.aqepilot.guard.max_cross_products allows ${guards.maxCrossProducts}"
-        )
-      )
-  }
+  ): Option[(Reason, String)] = for {
+    conditions <- ConditionPositions.all(facts)
+    sparks <- facts.long("chain.cross_products")
+    further = JoinChain.crossProducts(order.order, conditions) - sparks
+    if further > guards.maxCrossProducts
+  } yield (
+    Reason.CrossProduct,
+    s"$further joins without a condition more than in Spark's own order; " +
+      s"spark.aqepilot.guard.max_cross_products allows ${guards.maxCrossProducts}"
+  )
 }

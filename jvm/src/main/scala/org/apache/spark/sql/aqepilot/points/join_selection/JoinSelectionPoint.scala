@@ -71,6 +71,14 @@ object JoinSelectionPoint extends DecisionPoint[SelectionDecision] {
       guards: Guards
   ): Verdict[SelectionDecision] = SelectionLegality.verdict(answer, facts, guards)
 
+  override def candidates(facts: FactsRow): Iterator[SelectionDecision] = {
+    val building = for {
+      strategy <- Iterator(Broadcast, ShuffleHash)
+      side <- Iterator(BuildRight, BuildLeft)
+    } yield SelectionDecision(Some(strategy), Some(side))
+    building ++ Iterator(ShuffleMerge, ShuffleReplicate).map(s => SelectionDecision(Some(s), None))
+  }
+
   override val movesRows: Boolean = true
 
   override def fates: FateReader = SelectionFates

@@ -88,6 +88,22 @@ object PartitionCoalescingPoint extends DecisionPoint[CoalescingDecision] {
       guards: Guards
   ): Verdict[CoalescingDecision] = CoalescingLegality.verdict(decision, facts, guards)
 
+  override def candidates(facts: FactsRow): Iterator[CoalescingDecision] = {
+    val sparks = CoalescingDecision(None, None, None, None, None)
+    val cores = facts.long("cluster.default_parallelism").getOrElse(1L)
+    val least = for {
+      times <- Iterator(1L, 2L, 4L)
+      if cores * times <= Int.MaxValue
+    } yield sparks.copy(minPartitions = Some((cores * times).toInt))
+    val targets = for {
+      advisory <- facts.long("conf.advisory_partition_size_in_bytes").iterator
+      times <- Iterator(0.25, 4.0, 0.0625)
+    } yield sparks.copy(targetBytes = Some((advisory * times).toLong), minPartitions = Some(1))
+    val reads = Iterator(true, false).map(local => sparks.copy(localRead = Some(local)))
+    Iterator(sparks.copy(keep = Some(true)), sparks.copy(minPartitions = Some(1))) ++
+      least ++ targets ++ reads ++ Iterator.single(sparks.copy(keep = Some(false)))
+  }
+
   override val movesRows: Boolean = true
 
   override def fates: FateReader = CoalescingFates

@@ -57,6 +57,14 @@ object ShufflePartitionsPoint extends DecisionPoint[Int] {
           Verdict(None, reason, Some(detail))
         }
 
+  override def candidates(facts: FactsRow): Iterator[Int] = {
+    val spark = facts.long("shuffles.num_partitions").getOrElse(1L)
+    val cores = facts.long("cluster.default_parallelism").getOrElse(1L)
+    val numbers = Seq(cores, 2 * cores, 4 * cores) ++
+      Seq(0.5, 2.0, 0.25, 4.0, 0.125, 8.0, 1.0).map(times => (spark * times).toLong)
+    numbers.iterator.filter(n => n > 0 && n <= Int.MaxValue).map(_.toInt)
+  }
+
   override val movesRows: Boolean = true
 
   override def fates: FateReader = ShuffleFates

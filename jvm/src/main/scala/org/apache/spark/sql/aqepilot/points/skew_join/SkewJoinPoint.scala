@@ -84,6 +84,8 @@ object SkewJoinPoint extends DecisionPoint[SkewDecision] {
       guards: Guards
   ): Verdict[SkewDecision] = SkewLegality.verdict(decision, facts, guards)
 
+  override def candidates(facts: FactsRow): Iterator[SkewDecision] = SplitsToTry.of(facts)
+
   override val movesRows: Boolean = true
 
   override def fates: FateReader = SkewFates

@@ -92,6 +92,16 @@ object WriteDistributionPoint extends DecisionPoint[WriteDecision] {
       guards: Guards
   ): Verdict[WriteDecision] = WriteLegality.verdict(decision, facts, guards)
 
+  override def candidates(facts: FactsRow): Iterator[WriteDecision] = {
+    val advisory = facts.long("conf.advisory_partition_size_in_bytes")
+    val columns = facts.strings("input.distributing_columns").map(c => Seq(Option(c)))
+    val rebalanced = for {
+      target <- Iterator(None) ++ advisory.iterator.flatMap(n => Iterator(Some(n / 4), Some(n * 4)))
+      by <- Iterator(None, Some(Nil)) ++ columns.iterator.map(Some(_))
+    } yield WriteDecision(Some(true), by, target)
+    Iterator.single(WriteDecision(Some(false), None, None)) ++ rebalanced
+  }
+
   override def fates: FateReader = WriteFates
 
   override val needs: Seq[Need] = Seq(
