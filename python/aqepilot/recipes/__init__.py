@@ -27,6 +27,7 @@ _NAMES = (
     "initial_partition_num",
     "right_sized_shuffles",
     "compact_files",
+    "native_joins",
     "balanced",
     "learned_joins",
     "learned_order",

@@ -21,6 +21,9 @@ PACKAGES_KEY = "spark.jars.packages"
 CONTROL_KEY = f"{PREFIX}control"
 TOKEN_KEY = f"{PREFIX}python.token"
 
+# Extensions that take Spark's operators away from rules that stand behind them.
+ENGINES = (".CometSparkSessionExtensions", ".GlutenSessionExtensions")
+
 
 def settings(
     policies: Sequence[Policy],
@@ -30,8 +33,8 @@ def settings(
 ) -> dict[str, str]:
     """Returns the settings that switch aqepilot on with these policies.
 
-    What is there in `there` stays: extensions and jars keep their places, ours comes after them;
-    its policies are asked after the given ones, unless one of the same name replaces them.
+    What is there in `there` stays: extensions and jars keep their places. Ours comes after them,
+    but before a native engine, which would leave no operator of Spark's to decide on. Its policies are asked after the given ones, unless one of the same name replaces them.
 
     Args:
         policies: The policies, in the order in which they are asked.
@@ -43,6 +46,9 @@ def settings(
     >>> there = {"spark.sql.extensions": "org.example.Ext"}
     >>> settings([], "/x.jar", there)["spark.sql.extensions"]
     'org.example.Ext,io.aqepilot.AqePilotExtension'
+    >>> there = {"spark.sql.extensions": "org.apache.comet.CometSparkSessionExtensions"}
+    >>> settings([], "/x.jar", there)["spark.sql.extensions"].split(",")[0]
+    'io.aqepilot.AqePilotExtension'
     """
     there = there or {}
     merged: dict[str, str] = {}
@@ -51,7 +57,7 @@ def settings(
         kept = _in_place(items, ours, is_ours) if ours else [i for i in items if not is_ours(i)]
         if ours or ((jar or package) and kept != items):
             merged[key] = ",".join(kept)
-    merged[EXTENSIONS_KEY] = ",".join(_add(split(there.get(EXTENSIONS_KEY)), [EXTENSION]))
+    merged[EXTENSIONS_KEY] = ",".join(_with_ours(split(there.get(EXTENSIONS_KEY))))
     names = _add([policy.name for policy in policies], split(there.get(POLICIES_KEY)))
     if names:
         merged[POLICIES_KEY] = ",".join(names)
@@ -178,6 +184,14 @@ def _unescape(text: str) -> str:
         flags=re.DOTALL,
     )
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _with_ours(extensions: list[str]) -> list[str]:
+    if EXTENSION in extensions:
+        return extensions
+    engines = (n for n, name in enumerate(extensions) if name.endswith(ENGINES))
+    place = next(engines, len(extensions))
+    return [*extensions[:place], EXTENSION, *extensions[place:]]
 
 
 def _add(items: list[str], more: Iterable[str]) -> list[str]:

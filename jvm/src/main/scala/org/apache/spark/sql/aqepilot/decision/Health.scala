@@ -153,6 +153,7 @@ object Health {
   /** What is wrong where the point of that name is off. */
   def problem(point: String): Option[Problem] = reasonOff(point).map(pointOff(point, _))
 
-  private def pointOff(point: String, why: String) =
+  /** That the point of that name is off, and why. */
+  def pointOff(point: String, why: String): Problem =
     Problem(Problem.PointOff, s"$point is off: $why", point = Some(point))
 }

@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot.facts
 
 import java.util.concurrent.atomic.AtomicReference
 
+import org.apache.spark.sql.aqepilot.spark.engines.Engine
 import org.apache.spark.sql.aqepilot.settings.RunIdentity
 import org.apache.spark.sql.aqepilot.spark.{Application, BySettings, SparkJoinRules}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -209,7 +210,11 @@ object CommonFacts {
     setting(
       "adaptive_optimizer_excluded_rules",
       "spark.sql.adaptive.optimizer.excludedRules, the same of AQE's"
-    )(c => excluded(c.getConf(SQLConf.ADAPTIVE_OPTIMIZER_EXCLUDED_RULES)))
+    )(c => excluded(c.getConf(SQLConf.ADAPTIVE_OPTIMIZER_EXCLUDED_RULES))),
+    setting(
+      "engine",
+      "the native engine that is switched on: COMET (Apache DataFusion Comet) or GLUTEN; null without one"
+    )(Engine.of(_).map(_.name))
   )
 
   private def excluded(rules: Option[String]): Seq[String] = rules.toSeq.flatMap(Utils.stringToSeq)

@@ -118,6 +118,11 @@ object Reason {
     "OTHER_EXTENSION",
     "a rule of another extension has changed this part of the plan, and its change stays"
   )
+  val EngineFirst: Reason = Reason(
+    "ENGINE_FIRST",
+    "a native engine has put its operators in the place of Spark's before this point's rule saw them: this part " +
+      "stays as the engine has it"
+  )
   val OutOfRange: Reason = Reason(
     "OUT_OF_RANGE",
     "a number in the answer is outside its range: zero, negative or NaN, for example"
@@ -302,6 +307,7 @@ object Reason {
     SourceSize,
     DistributionBroken,
     OtherExtension,
+    EngineFirst,
     RunTimeDecision,
     CrossProduct,
     ConditionCanThrow,

@@ -4,6 +4,7 @@ import java.util.{Collections, IdentityHashMap}
 
 import scala.collection.mutable
 
+import org.apache.spark.sql.aqepilot.spark.engines.StandIn
 import org.apache.spark.internal.config
 import org.apache.spark.sql.aqepilot.facts.PhysicalSubPlan.KeepsRows
 import org.apache.spark.sql.aqepilot.facts.{
@@ -87,7 +88,9 @@ final private[record] class SubPlans(stages: Seq[StageFigures]) {
       case _: BaseLimitExec | _: CollectLimitExec | _: CollectTailExec =>
         visitChildren(node, allRows = false)
       case _: Exchange => visitChildren(node, allRows = true)
-      case _           => visitChildren(node, allRows)
+      // It may be a limit, or a join that ends early.
+      case _ if StandIn.is(node) => visitChildren(node, allRows = false)
+      case _                     => visitChildren(node, allRows)
     }
     node.subqueries.foreach(visit(_, allRows = true, None))
   }

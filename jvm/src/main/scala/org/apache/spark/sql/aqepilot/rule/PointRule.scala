@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.rule
 
+import org.apache.spark.sql.aqepilot.spark.engines.Engine
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoint, Guardrails, Guards, Health, Verdict}
 import org.apache.spark.sql.aqepilot.facts.{FactsRow, LazyRow, Query, QueryFacts}
 import org.apache.spark.sql.aqepilot.policy.{
@@ -89,6 +90,13 @@ final class PointRule[D] private (
   /** Writes down that nobody could be asked, once for each execution and reason. */
   def undecided(reason: Reason, detail: String, tables: => Option[String]): Unit =
     FailOpen("record", ())(DecisionRecord.undecided(session, point, reason, detail, tables))
+
+  /** Writes down that a part is the engine's already, once for each execution. */
+  def undecidedBesideEngine(tables: => Option[String]): Unit = undecided(
+    Reason.EngineFirst,
+    Engine.reasonFirst(session).getOrElse("another extension's rule has taken it"),
+    tables
+  )
 }
 
 object PointRule {

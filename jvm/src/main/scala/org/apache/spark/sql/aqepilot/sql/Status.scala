@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot.sql
 import java.time.Instant
 
 import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.sql.aqepilot.spark.engines.Engine
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoints, Guardrails, Health}
 import org.apache.spark.sql.aqepilot.facts.Runs
@@ -99,6 +100,11 @@ private[aqepilot] object Status {
       }) ++
       part("python")(python(conf, set).map(texts(shown))) ++
       problems(shown)(Health.problems(set.points)) ++
+      problems(shown)(DecisionPoints.names.filter(set.points.contains).flatMap { name =>
+        if (behindEngine.contains(name))
+          session.flatMap(Engine.reasonFirst).map(why => Health.pointOff(name, why))
+        else None
+      }) ++
       problems(shown)(session.flatMap(s => Control.of(s.sparkContext)).toSeq.flatMap(_.problems)) ++
       problems(shown)(session.flatMap(s => History.of(s.sparkContext)).toSeq.flatMap(_.problems)) ++
       problems(shown)(SettingProblems.of(conf.getAllConfs, DecisionPoints.names)) ++
@@ -189,11 +195,14 @@ private[aqepilot] object Status {
     }(rows)
 
   private def reasonOffHere(point: String, conf: => SQLConf): Option[String] =
-    if (point != DecisionPoints.CostEvaluation) None
-    else
-      FailOpen.recover("status")(e => Option(FailOpen.short(e)))(
-        CostEvaluatorInstall.reasonOff(conf)
-      )
+    FailOpen.recover("status")(e => Option(FailOpen.short(e))) {
+      if (point == DecisionPoints.CostEvaluation) CostEvaluatorInstall.reasonOff(conf)
+      else if (behindEngine.contains(point)) Sessions.active.flatMap(Engine.reasonFirst)
+      else None
+    }
+
+  /** The points that decide on operators, by rules that prepare stages. */
+  private val behindEngine = Set(DecisionPoints.SkewJoin, DecisionPoints.ShufflePartitions)
 
   /** The application's functions and the session's own. */
   private def python(conf: SQLConf, set: PolicySet): Seq[Seq[Any]] = {

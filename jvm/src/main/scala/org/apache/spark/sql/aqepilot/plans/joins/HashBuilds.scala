@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.plans.joins
 
+import org.apache.spark.sql.aqepilot.spark.engines.StandIn
 import org.apache.spark.sql.aqepilot.decision.Guards
 import org.apache.spark.sql.aqepilot.facts.{Estimates, JoinSide, ShuffleFacts}
 import org.apache.spark.sql.aqepilot.plans.shuffles.{CoalesceGroups, ShuffleGroup, ShuffleGroups}
@@ -61,10 +62,20 @@ private[aqepilot] object HashBuilds {
 
   /** The sides, in a stage, from which shuffled hash joins build. */
   private def builds(stage: SparkPlan): Seq[SparkPlan] = stage match {
-    case _: Exchange             => Nil
-    case j: ShuffledHashJoinExec =>
-      (if (j.buildSide == BuildLeft) j.left else j.right) +: j.children.flatMap(builds)
-    case other => other.children.flatMap(builds)
+    case _: Exchange       => Nil
+    case BuildsFrom(build) => build +: stage.children.flatMap(builds)
+    case other             => other.children.flatMap(builds)
+  }
+
+  /** A shuffled hash join, Spark's or an engine's, by the side that it builds from. */
+  private object BuildsFrom {
+    def unapply(plan: SparkPlan): Option[SparkPlan] = plan match {
+      case j: ShuffledHashJoinExec => Some(if (j.buildSide == BuildLeft) j.left else j.right)
+      case other                   =>
+        StandIn.join(other).filter(_.kind == StandIn.ShuffledHash).map { join =>
+          if (join.buildSide.contains(BuildLeft)) other.children.head else other.children.last
+        }
+    }
   }
 
   private def newShuffles(plan: SparkPlan): Seq[ShuffleExchangeExec] = plan match {
@@ -78,13 +89,12 @@ private[aqepilot] object HashBuilds {
 
   /** Memory of each task's tables: a task keeps those of all its joins until it ends. */
   private def tables(stage: SparkPlan, growth: Double): Array[Long] = stage match {
-    case _: Exchange             => Array.empty
-    case j: ShuffledHashJoinExec =>
-      val build = if (j.buildSide == BuildLeft) j.left else j.right
+    case _: Exchange       => Array.empty
+    case BuildsFrom(build) =>
       val own = CoalesceGroups.readsOf(build).map { case (shuffle, read) =>
         ofTasks(shuffle, read, growth)
       }
-      (own.foldLeft(none)(merged(_, _)(math.max(_, _))) +: j.children.map(tables(_, growth)))
+      (own.foldLeft(none)(merged(_, _)(math.max(_, _))) +: stage.children.map(tables(_, growth)))
         .reduce(merged(_, _)(_ + _))
     case u: UnionExec if SparkUnions.readsApart(u) =>
       u.children.flatMap(tables(_, growth)).toArray

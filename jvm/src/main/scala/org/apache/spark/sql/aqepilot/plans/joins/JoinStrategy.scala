@@ -6,6 +6,7 @@ import org.apache.spark.sql.ExperimentalMethods
 import org.apache.spark.sql.aqepilot.decision.JoinWords.{BuildLeft => _, BuildRight => _, _}
 import org.apache.spark.sql.aqepilot.decision.{JoinWords, Selection}
 import org.apache.spark.sql.aqepilot.facts.JoinSide
+import org.apache.spark.sql.aqepilot.spark.engines.StandIn
 import org.apache.spark.sql.aqepilot.spark.{Sessions, SparkJoinRules}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.{HintErrorHandler, Join, JoinHint}
@@ -19,12 +20,14 @@ import org.apache.spark.sql.execution.joins.{
 import org.apache.spark.sql.execution.{SparkPlan, SparkPlanner, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 
-/** A physical join in a word or two: `SortMergeJoin`, `ShuffledHashJoin BuildLeft`. */
+/** A physical join in a word or two: `SortMergeJoin`, `ShuffledHashJoin BuildLeft`. What an engine runs in its place is
+  * called the same.
+  */
 object JoinStrategy {
 
   val SortMerge = "SortMergeJoin"
-  private val BroadcastHash = "BroadcastHashJoin"
-  private val ShuffledHash = "ShuffledHashJoin"
+  val BroadcastHash = "BroadcastHashJoin"
+  val ShuffledHash = "ShuffledHashJoin"
 
   def of(plan: SparkPlan): Option[String] = plan match {
     case _: SortMergeJoinExec           => Some(SortMerge)
@@ -32,8 +35,12 @@ object JoinStrategy {
     case j: BroadcastHashJoinExec       => Some(s"$BroadcastHash ${j.buildSide}")
     case j: BroadcastNestedLoopJoinExec => Some(s"BroadcastNestedLoopJoin ${j.buildSide}")
     case _: CartesianProductExec        => Some("CartesianProduct")
-    case _                              => None
+    case other                          =>
+      StandIn.join(other).map(j => (j.kind +: j.buildSide.map(_.toString).toSeq).mkString(" "))
   }
+
+  /** Whether it is a join, Spark's own or one that an engine runs. */
+  def isJoin(plan: SparkPlan): Boolean = of(plan).isDefined
 
   /** A physical join in the words of `join_selection`. */
   def selection(plan: SparkPlan): Option[Selection] = {
@@ -46,8 +53,15 @@ object JoinStrategy {
       case j: BroadcastNestedLoopJoinExec => Some(Selection(Broadcast, side(j.buildSide)))
       case _: CartesianProductExec        =>
         Some(Selection(JoinWords.ShuffleReplicate, None))
-      case _ => None
+      case other => StandIn.join(other).map(j => Selection(word(j.kind), j.buildSide.flatMap(side)))
     }
+  }
+
+  private def word(kind: String): String = kind match {
+    case StandIn.SortMerge    => ShuffleMerge
+    case StandIn.ShuffledHash => ShuffleHash
+    case StandIn.Cartesian    => JoinWords.ShuffleReplicate
+    case _                    => Broadcast
   }
 
   /** What Spark's own rule says to a join while its query runs, when it has the user's hints only. */

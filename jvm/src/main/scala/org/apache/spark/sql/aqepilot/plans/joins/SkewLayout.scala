@@ -1,7 +1,6 @@
 package org.apache.spark.sql.aqepilot.plans.joins
 
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.execution.{
   PartialReducerPartitionSpec,
   ShufflePartitionSpec,
@@ -33,9 +32,9 @@ final case class SkewLayout(left: Map[Int, Int], right: Map[Int, Int], tasks: Op
 object SkewLayout {
 
   /** As a plan, executed or not, reads the join's shuffles. */
-  def of(join: BaseJoinExec): SkewLayout = {
-    val left = reads(join.left)
-    val right = reads(join.right)
+  def of(join: SparkPlan): SkewLayout = {
+    val left = reads(join.children.head)
+    val right = reads(join.children.last)
     SkewLayout(
       left.flatMap(_.left.toOption).fold(Map.empty[Int, Int])(parts),
       right.flatMap(_.left.toOption).fold(Map.empty[Int, Int])(parts),

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.aqepilot.plans.shuffles
 
+import org.apache.spark.sql.aqepilot.spark.engines.StandIn
 import org.apache.spark.sql.aqepilot.facts.ShuffleFacts
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution.adaptive.{
@@ -106,10 +107,12 @@ object CoalesceGroups {
   def rebalances(origin: ShuffleOrigin): Boolean =
     origin == REBALANCE_PARTITIONS_BY_NONE || origin == REBALANCE_PARTITIONS_BY_COL
 
+  private val Exploding = Seq(StandIn.NestedLoop, StandIn.Cartesian)
+
   /** Whether a join may make many rows of each. */
   def isExploding(plan: SparkPlan): Boolean = plan match {
     case _: BroadcastNestedLoopJoinExec | _: CartesianProductExec => true
-    case _                                                        => false
+    case other => StandIn.join(other).exists(j => Exploding.contains(j.kind))
   }
 
   /** The groups of a stage's plan; those of shuffles without statistics (no input at all) left out. */

@@ -1,7 +1,8 @@
 package org.apache.spark.sql.aqepilot.points.cost_evaluation
 
+import org.apache.spark.sql.aqepilot.spark.engines.StandIn
 import org.apache.spark.sql.aqepilot.facts.Estimates
-import org.apache.spark.sql.aqepilot.plans.joins.PruningFilters
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinStrategy, PruningFilters}
 import org.apache.spark.sql.aqepilot.spark.SparkCosts
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.adaptive.{QueryStageExec, ShuffleQueryStageExec}
@@ -10,13 +11,6 @@ import org.apache.spark.sql.execution.exchange.{
   Exchange,
   ReusedExchangeExec,
   ShuffleExchangeLike
-}
-import org.apache.spark.sql.execution.joins.{
-  BroadcastHashJoinExec,
-  BroadcastNestedLoopJoinExec,
-  CartesianProductExec,
-  ShuffledHashJoinExec,
-  SortMergeJoinExec
 }
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 
@@ -62,16 +56,21 @@ private object PlanWork {
   def of(plan: SparkPlan): PlanWork = {
     val nodes = plan.collect { case p => p }
     def count(is: PartialFunction[SparkPlan, Unit]) = nodes.count(is.isDefinedAt)
+    val strategies = nodes.flatMap(JoinStrategy.of)
+    def joins(kind: String) = strategies.count(_.split(' ').head == kind)
     val finished = nodes.collect { case s: QueryStageExec if s.isMaterialized => s }
     PlanWork(
       shuffles = nodes.collect { case s: ShuffleExchangeLike => key(s) },
       broadcasts = count { case _: BroadcastExchangeLike => },
-      sortMergeJoins = count { case _: SortMergeJoinExec => },
-      shuffledHashJoins = count { case _: ShuffledHashJoinExec => },
-      broadcastHashJoins = count { case _: BroadcastHashJoinExec => },
-      nestedLoopJoins = count { case _: BroadcastNestedLoopJoinExec | _: CartesianProductExec => },
+      sortMergeJoins = joins(JoinStrategy.SortMerge),
+      shuffledHashJoins = joins(JoinStrategy.ShuffledHash),
+      broadcastHashJoins = joins(JoinStrategy.BroadcastHash),
+      nestedLoopJoins = joins(StandIn.NestedLoop) + joins(StandIn.Cartesian),
       skewJoins = nodes.count(SparkCosts.isSkewJoin),
-      localSorts = count { case s: SortExec if !s.global => },
+      localSorts = nodes.count {
+        case s: SortExec => !s.global
+        case other       => StandIn.isLocalSort(other)
+      },
       finishedShuffles = finished.count(_.isInstanceOf[ShuffleQueryStageExec]),
       knownBytes = finished.map(_.getRuntimeStatistics.sizeInBytes).sum,
       estimatedBytes = estimated(nodes.collect { case e: Exchange => e }),

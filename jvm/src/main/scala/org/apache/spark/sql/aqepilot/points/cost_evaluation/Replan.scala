@@ -1,10 +1,9 @@
 package org.apache.spark.sql.aqepilot.points.cost_evaluation
 
-import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, SkewLayout}
+import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, JoinStrategy, SkewLayout}
 import org.apache.spark.sql.aqepilot.spark.SparkCosts
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.Cost
-import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.internal.SQLConf
 
 /** A plan, and Spark's own cost of it. */
@@ -14,8 +13,8 @@ final private case class SparkCost(plan: SparkPlan, cost: Cost) {
 
   /** Its skew joins that a policy forces. */
   def forcedSkewJoins: Int = plan.collect {
-    case j: BaseJoinExec
-        if JoinState.of(j).exists(_.isForced) &&
+    case j
+        if JoinStrategy.isJoin(j) && JoinState.of(j).exists(_.isForced) &&
           (SparkCosts.isSkewJoin(j) || SkewLayout.of(j).isSplit) => j
   }.size
 }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, Facts, PointFacts}
 import org.apache.spark.sql.aqepilot.plans.joins.JoinFacts
 import org.apache.spark.sql.catalyst.expressions.RowOrdering
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
 
 /** The facts of `dynamic_join_selection`. */
 private object DynamicJoinFacts {
@@ -22,7 +23,11 @@ private object DynamicJoinFacts {
     JoinFacts.leftHint("the user's strategy hint on the left side, in Spark's word"),
     JoinFacts.rightHint("the user's strategy hint on the right side"),
     JoinFacts.sparkFaults,
-    JoinFacts.isInPruningSide
+    JoinFacts.isInPruningSide,
+    ofJoin(
+      "engine_merges",
+      "whether the native engine would run it as a sort-merge join; null without an engine, and while a side runs"
+    )(_.taken.flatMap(_.asMerge))
   )
 
   private val ofSide = Fact.of[ReplannedSide]
@@ -68,7 +73,12 @@ private object DynamicJoinFacts {
       JoinFacts.canShuffleHash,
       JoinFacts.prunes,
       JoinFacts.signature,
-      JoinFacts.history
+      JoinFacts.history,
+      ofSide(
+        "engine_hashes",
+        "whether the native engine would run it as a shuffled hash join that builds from this side; null without an " +
+          "engine, and while a side runs"
+      )(s => s.join.taken.flatMap(_.asHash(if (s.isLeft) BuildLeft else BuildRight)))
     ): _*
   )
 

@@ -2,6 +2,7 @@ package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 
 import org.apache.spark.sql.aqepilot.decision.JoinWords.Broadcast
 import org.apache.spark.sql.aqepilot.facts.{JoinSide, LazyRow, Tables}
+import org.apache.spark.sql.aqepilot.spark.engines.Taken
 import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, JoinStrategy, KeyedJoin, KeyedSide}
 import org.apache.spark.sql.aqepilot.spark.{FailOpen, Sessions, SparkJoinRules}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint}
@@ -37,6 +38,14 @@ final private class ReplannedJoin(
       FailOpen("spark strategy", Option.empty[String])(
         JoinStrategy
           .planned(session, logical.copy(hint = sparkHint), leftSide, rightSide, conversion)
+      )
+
+  /** What the session's engine would run of it; none while a side's shuffle runs. */
+  lazy val taken: Option[Taken] =
+    if (leftSide.finished.isEmpty || rightSide.finished.isEmpty) None
+    else
+      Some(
+        new Taken(session, joinType, leftKeys, rightKeys, condition, logical.left, logical.right)
       )
 
   def isBroadcast: Boolean = leftSide.isBroadcast || rightSide.isBroadcast

@@ -3,7 +3,7 @@ package org.apache.spark.sql.aqepilot.points.shuffle_partitions
 import org.apache.spark.sql.aqepilot.decision.{Decided, FateReader}
 import org.apache.spark.sql.aqepilot.reasons.Fate
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 
 import io.aqepilot.log.AqePilotFate
 
@@ -25,7 +25,7 @@ object ShuffleFates extends FateReader {
   }
 
   override def read(finalPlan: SparkPlan, decisions: Seq[Decided]): Seq[AqePilotFate] = {
-    val ran = nodes(finalPlan).collect { case e: ShuffleExchangeExec =>
+    val ran = nodes(finalPlan).collect { case e: ShuffleExchangeLike =>
       e.getTagValue(SetShufflePartitions.tag).map(_ -> strategy(e.outputPartitioning.numPartitions))
     }.flatten.toMap
     decisions.filter(_.event.applied).map { d =>

@@ -10,7 +10,6 @@ import org.apache.spark.sql.aqepilot.plans.joins.{
 }
 import org.apache.spark.sql.aqepilot.reasons.Fate
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.joins.BaseJoinExec
 
 import io.aqepilot.log.AqePilotFate
 
@@ -26,7 +25,7 @@ object SkewFates extends JoinFateReader {
     if (applied.isEmpty) Nil
     else {
       val joins = nodes(plan)
-        .collect { case j: BaseJoinExec => j }
+        .filter(JoinStrategy.isJoin)
         .flatMap(j => JoinState.of(j).map(state => state.id -> ((j, state))))
         .toMap
       val isLast = stands(decisions)

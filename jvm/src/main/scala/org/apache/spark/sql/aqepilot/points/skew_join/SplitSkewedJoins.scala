@@ -1,10 +1,13 @@
 package org.apache.spark.sql.aqepilot.points.skew_join
 
+import org.apache.spark.sql.aqepilot.spark.engines.StandIn
+import org.apache.spark.sql.aqepilot.facts.Tables
 import org.apache.spark.sql.aqepilot.plans.joins.{JoinStage, JoinState}
 import org.apache.spark.sql.aqepilot.plans.promises.OtherRules
 import org.apache.spark.sql.aqepilot.rule.PointRule
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 
 /** The decision point `skew_join`: splits the partitions of joins as policies say.
   *
@@ -17,7 +20,18 @@ import org.apache.spark.sql.execution.SparkPlan
 object SplitSkewedJoins extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
-    PointRule(SkewJoinPoint, plan, concerns = plan.exists(JoinStage.isSplittable))(split(_, plan))
+    PointRule(SkewJoinPoint, plan, plan.exists(p => JoinStage.isSplittable(p) || isTaken(p))) {
+      at =>
+        plan.collectFirst { case join if isTaken(join) => join }.foreach { join =>
+          at.undecidedBesideEngine(join.logicalLink.map(Tables.described))
+        }
+        split(at, plan)
+    }
+
+  /** Whether it is a join that an engine has taken before, its shuffles there. */
+  private def isTaken(plan: SparkPlan): Boolean =
+    StandIn.join(plan).exists(_.kind != StandIn.NestedLoop) &&
+      plan.exists(_.isInstanceOf[ShuffleQueryStageExec])
 
   private def split(at: PointRule[SkewDecision], plan: SparkPlan): SparkPlan = {
     val stages = JoinStage.in(plan)

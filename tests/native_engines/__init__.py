@@ -1,0 +1,1 @@
+"""aqepilot beside native engines and other extensions: `make native-engines`."""
