@@ -58,7 +58,7 @@ PUBLISHED      := $(shell awk -F, 'NR>1 {print $$1}' tests/spark_suites/publishe
 SUITES_OF      := $(if $(filter file,$(origin SPARK)),$(firstword $(PUBLISHED)) $(lastword $(PUBLISHED)),$(MINOR))
 PYTEST          = -m pytest --doctest-modules --durations=15 --junitxml=target/junit/$@.xml --pyargs
 
-.PHONY: help check env jars wheel dist maven maven-release installs packages platforms versioned-site lint-files install test test-all test-classes quick-starts test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats yarn smoke jar-matrix hostile demo bench browser lint lint-python lint-scala lint-prose format docs site catalog clean
+.PHONY: help check env jars wheel dist maven maven-release installs packages platforms versioned-site lint-files install test test-all test-classes quick-starts test-jvm test-python pytest pins fuzz mutants parity small-heap soak spark-suites table-formats native-engines yarn smoke jar-matrix hostile demo bench browser lint lint-python lint-scala lint-prose format docs site catalog clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' Makefile
@@ -246,6 +246,16 @@ table-formats: $(if $(filter file,$(origin SPARK)),$(FORMATS_ON:%=table-formats-
 table-formats-%: $$(call jar_of,$$*) .envs/spark-$$(call newest_of,$$*)/.ready
 	$(if $(filter $*,$(FORMATS_ON)),,$(error Maven has no Delta Lake and no Iceberg for Spark $*: use SPARK= one of $(FORMATS_ON)))
 	$(call with_spark,$(call newest_of,$*)) TEST_ALL=1 PYTHONPATH=python:tests:tests/python python -m table_formats --jars "$(foreach jar,$(call formats_of,$*),$(call format_jar,$(jar)))" $(ARGS)
+
+# The minors that an engine has a release for on Maven. JARS="kyuubi=PATH" adds one that is at hand.
+ENGINES    := tests/native_engines/releases.csv
+ENGINES_ON := $(shell awk -F, 'NR>1 {print $$1}' $(ENGINES))
+engines_of  = $(shell awk -F, '$$1=="$(1)" {print $$2 "=" $$3}' $(ENGINES))
+
+native-engines: $(if $(filter file,$(origin SPARK)),$(ENGINES_ON:%=native-engines-%),native-engines-$(MINOR)) ## TPC-H and TPC-DS beside Comet, under policies: plain Spark's rows, and what is left of each point; ARGS="--fuzz 1000", ARGS="--joins 1"
+
+native-engines-%: $$(call jar_of,$$*) .envs/spark-$$(call newest_of,$$*)/.ready
+	$(call with_spark,$(call newest_of,$*)) TEST_ALL=1 PYTHONPATH=python:tests:tests/python python -m native_engines --jars "$(foreach jar,$(call engines_of,$*),$(call format_jar,$(jar))) $(JARS)" $(ARGS)
 
 # Of Hadoop, the version that this Spark has the client of.
 YARN      := tests/yarn/releases.csv

@@ -167,6 +167,10 @@ class Conf(Protocol):
     """spark.sql.optimizer.excludedRules, the rules that are switched off"""
     adaptive_optimizer_excluded_rules: tuple[str, ...] | None
     """spark.sql.adaptive.optimizer.excludedRules, the same of AQE's"""
+    engine: str | None
+    """the native engine that is switched on: COMET (Apache DataFusion Comet) or GLUTEN; null
+    without one
+    """
 
 
 class Cluster(Protocol):
@@ -732,6 +736,10 @@ class DynamicJoinSelectionJoin(Protocol):
     """whether the join is part of a side that prunes so: Spark plans such a side twice, and prunes
     only where both plans are alike
     """
+    engine_merges: bool | None
+    """whether the native engine would run it as a sort-merge join; null without an engine, and
+    while a side runs
+    """
 
 
 class DynamicJoinSelectionSide(Protocol):
@@ -790,6 +798,10 @@ class DynamicJoinSelectionSide(Protocol):
     history: History | None
     """what past runs measured of the same rows, or of such that differ in literals; null where they
     were never seen, and without a history: see the facts named history
+    """
+    engine_hashes: bool | None
+    """whether the native engine would run it as a shuffled hash join that builds from this side;
+    null without an engine, and while a side runs
     """
 
 

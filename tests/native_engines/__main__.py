@@ -25,6 +25,7 @@ import tpcds
 import tpch
 from aqepilot import Policy, recipes
 from native_engines.engines import ORDERS, Beside
+from native_engines.joins import compared
 
 HERE = Path(__file__).parent
 WORKLOADS: dict[str, Any] = {"tpch": tpch, "tpcds": tpcds}
@@ -76,6 +77,9 @@ def sets() -> dict[str, dict[str, str]]:
 @click.option("--query", "numbers", multiple=True, type=int, help="Only these queries.")
 @click.option("--scale", default=0.01, show_default=True, help="The workloads' scale factor.")
 @click.option("--fuzz", default=0, help="Instead, so many examples of the fuzz beside each engine.")
+@click.option("--joins", default=0, help="Instead, so many rounds of Comet's settings of joins.")
+@click.option("--conf", "more", multiple=True, help="For --joins: a setting, KEY=VALUE.")
+@click.option("--keep", is_flag=True, help="Take what an earlier run has of Spark alone.")
 @click.option("--out", default="target/native-engines", type=Path, help="Where results are.")
 def main(
     jars: str,
@@ -85,6 +89,9 @@ def main(
     numbers: Sequence[int],
     scale: float,
     fuzz: int,
+    joins: int,
+    more: Sequence[str],
+    keep: bool,
     out: Path,
 ) -> None:
     beside = [
@@ -95,6 +102,10 @@ def main(
     folder = out.absolute() / pyspark.__version__
     if fuzz:
         sys.exit(max(fuzzed(one, fuzz) for one in beside))
+    if joins:
+        own = dict(word.split("=", 1) for word in more)
+        (one, *_) = (b for b in beside if b.engine == "comet" and b.ours == "first")
+        sys.exit(compared(one, scale, numbers, joins, own, folder, console) > 0)
     wanted = {name: texts for name, texts in sets().items() if name in (PLAIN, *(names or sets()))}
     asked = {
         "workloads": {w: _work(w, scale, numbers) for w in workloads or WORKLOADS},
@@ -103,11 +114,12 @@ def main(
         "rows": str(folder / f"rows-{scale:g}"),
     }
     Path(asked["rows"]).mkdir(parents=True, exist_ok=True)
-    alone = run(Beside(), asked | {"is_reference": True}, folder)
+    alone = kept(folder) if keep else []
+    alone = alone or run(Beside(), asked | {"is_reference": True}, folder)
     failures = printed(Beside(), alone, alone)
     for one in beside:
-        found = run(one, asked | {"is_reference": False}, folder)
-        failures += printed(one, found, alone)
+        runs = run(one, asked | {"is_reference": False}, folder)
+        failures += printed(one, runs, alone)
     sys.exit(1 if failures else 0)
 
 
@@ -124,16 +136,26 @@ def _work(workload: str, scale: float, numbers: Sequence[int]) -> dict[str, Any]
 
 def run(beside: Beside, asked: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     """Runs all queries under all sets in one application, and keeps what came of each."""
-    own = folder / beside.name.replace(", ", "-").replace(" ", "-")
+    own = folder / beside.folder
     shutil.rmtree(own, ignore_errors=True)
     own.mkdir(parents=True)
-    found = []
+    runs = []
     with (own / "found.jsonl").open("w", encoding="utf-8") as file:
         for one in _lines(beside, asked, own):
-            found.append(one)
+            runs.append(one)
             file.write(json.dumps(one) + "\n")
             file.flush()
-    return found
+    return runs
+
+
+def kept(folder: Path) -> list[dict[str, Any]]:
+    """Returns what an earlier run found of Spark alone; nothing where there is none."""
+    path = folder / Beside().folder / "found.jsonl"
+    return (
+        [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        if path.is_file()
+        else []
+    )
 
 
 def _lines(beside: Beside, asked: dict[str, Any], own: Path) -> Iterator[dict[str, Any]]:
@@ -165,23 +187,23 @@ def fuzzed(beside: Beside, examples: int) -> int:
     return subprocess.run(words, env=env, check=False).returncode
 
 
-def _counts(found: list[dict[str, Any]], name: str) -> dict[str, Counter[str]]:
+def _counts(runs: list[dict[str, Any]], name: str) -> dict[str, Counter[str]]:
     """Returns how many decisions of each point were asked, applied and adopted, by reason."""
     counts = {point: Counter[str]() for point in POINTS}
-    for one in found:
+    for one in runs:
         for point, reason, fate in one.get("decisions", ()) if one.get("set") == name else ():
             if point in counts:
                 counts[point].update(["asked", *filter(None, [reason, fate])])
     return counts
 
 
-def printed(beside: Beside, found: list[dict[str, Any]], alone: list[dict[str, Any]]) -> int:
+def printed(beside: Beside, runs: list[dict[str, Any]], alone: list[dict[str, Any]]) -> int:
     """Prints what is left of each point; returns how many queries differ or fail."""
-    plain = {(f["workload"], f["query"]): f for f in found if f.get("set") == PLAIN}
+    plain = {(f["workload"], f["query"]): f for f in runs if f.get("set") == PLAIN}
     failures = 0
     table = Table("Policies", "Queries", "Differ", "Engine", *POINTS)
-    for name in dict.fromkeys(f["set"] for f in found if "set" in f):
-        own = [f for f in found if f.get("set") == name]
+    for name in dict.fromkeys(f["set"] for f in runs if "set" in f):
+        own = [f for f in runs if f.get("set") == name]
         fails = 0
         for one in own:
             where = f"{one['workload']} {one['query']}, {name}"
@@ -193,13 +215,13 @@ def printed(beside: Beside, found: list[dict[str, Any]], alone: list[dict[str, A
                     console.print(f"{where}: {word}s{also}: {one[word]}", markup=False)
                     failures += not also and name != PLAIN
         native = sum((Counter(f.get("operators", {})) for f in own), Counter[str]())
-        here, there = _counts(found, name), _counts(alone, name)
+        here, there = _counts(runs, name), _counts(alone, name)
         table.add_row(
             *(name, str(len(own)), str(fails)),
             f"{native['engine'] / max(1, native.total()):.0%}",
             *(_cell(here[point], there[point]) for point in POINTS),
         )
-    for one in found:
+    for one in runs:
         for fault in one.get("faults", ()):
             console.print(f"{one['workload']}: {fault}", markup=False)
     console.print(f"{beside.name}, Spark {pyspark.__version__}: {failures} failures")

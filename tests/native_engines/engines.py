@@ -47,6 +47,11 @@ class Beside(NamedTuple):
         """What tables call it."""
         return f"{self.engine}, aqepilot {self.ours}" if self.engine else "Spark alone"
 
+    @property
+    def folder(self) -> str:
+        """Where results are."""
+        return self.name.replace(", ", "-").replace(" ", "-")
+
     def settings(self) -> dict[str, str]:
         """Returns what a Spark is submitted with that has it."""
         own = submitting.spark_jar()

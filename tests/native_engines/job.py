@@ -39,7 +39,7 @@ def final_plan(df: DataFrame) -> str:
 
 def operators(plan: str) -> Counter[str]:
     """Returns how many operators of a plan's text are an engine's, and how many Spark's."""
-    names = [found[1] for line in plan.splitlines() if (found := NODE.match(line))]
+    names = [node[1] for line in plan.splitlines() if (node := NODE.match(line))]
     return Counter("engine" if name.startswith("Comet") else "spark" for name in names)
 
 
@@ -76,9 +76,7 @@ def main() -> None:
                     if asked["is_reference"] and not policies:
                         path.write_bytes(pickle.dumps(actual))
                     try:
-                        rows.assert_same_rows(
-                            actual, pickle.loads(path.read_bytes()), rel_tol=1e-9
-                        )
+                        rows.assert_same_rows(actual, pickle.loads(path.read_bytes()), rel_tol=1e-9)
                     except AssertionError as difference:
                         one["differ"] = str(difference)[:1000]
                 decided = spark.sql(

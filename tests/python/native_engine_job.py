@@ -32,7 +32,7 @@ def main():
     spark = SparkSession.builder.getOrCreate()
     spark.range(0, 4000, 1, 3).selectExpr("id % 50 AS k", "id AS v").createTempView("l")
     spark.range(0, 900, 1, 2).selectExpr("id % 70 AS k", "id AS w").createTempView("r")
-    found, since = {}, -1
+    results, since = {}, -1
     for name, texts in json.loads(sys.argv[1]).items():
         for point, text in texts.items():
             spark.conf.set(f"spark.aqepilot.policy.{name}.{point}", text)
@@ -40,11 +40,11 @@ def main():
         for query, sql in QUERIES.items():
             one = run(spark, sql, since)
             since = max([since, *(d["decision_id"] for d in one["decisions"])])
-            found[f"{name}, {query}"] = one
+            results[f"{name}, {query}"] = one
         status = spark.sql("SELECT kind, name, value, detail FROM aqepilot_status()").collect()
-        found[f"{name}, status"] = [row.asDict() for row in status]
+        results[f"{name}, status"] = [row.asDict() for row in status]
         spark.conf.unset("spark.aqepilot.policies")
-    print("FOUND " + json.dumps(found))
+    print("FOUND " + json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -214,6 +214,7 @@ def aqepilot_demo_parser():
 OTHER_PROGRAMS = {
     "bench": "bench/__main__.py",
     "mutants": "tools/mutants.py",
+    "native-engines": "tests/native_engines/__main__.py",
     "parity": "tests/python/parity.py",
     "small-heap": "tests/small_heap/__main__.py",
     "soak": "tests/soak/__main__.py",

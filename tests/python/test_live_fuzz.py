@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
@@ -28,6 +29,9 @@ N = int(os.environ.get("FUZZ_N", "120"))
 # The test suite runs the same examples each time.
 # A short run has few policies: at these seeds each point has some that are applied.
 SEED = int(os.environ.get("FUZZ_SEED", {"3.5": "6"}.get(tiers.MINOR, "7")))
+
+# Of the Spark that the examples run in: `make native-engines` has an engine beside aqepilot.
+FURTHER: dict[str, str] = json.loads(os.environ.get("FUZZ_SETTINGS", "{}"))
 
 # More than the test suite runs.
 SHORT = 1000

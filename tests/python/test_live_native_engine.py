@@ -36,7 +36,7 @@ POLICIES: dict[str, dict[str, str]] = {
 }
 ADOPTED = ("APPLIED", "adopted")
 
-Found = dict[str, Any]
+Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def engine_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled.jar(tmp_path_factory.mktemp("engine"), source)
 
 
-def found(engine_jar: Path, folder: Path, *extensions: str) -> Found:
+def run(engine_jar: Path, folder: Path, *extensions: str) -> Json:
     conf = SETTINGS | {
         "spark.jars": f"{submitting.spark_jar()},{engine_jar}",
         "spark.sql.extensions": ",".join(extensions),
@@ -60,18 +60,18 @@ def found(engine_jar: Path, folder: Path, *extensions: str) -> Found:
 
 
 @pytest.fixture(scope="module")
-def first(engine_jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Found:
+def first(engine_jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Json:
     """What came of it where aqepilot stands before the engine."""
-    return found(engine_jar, tmp_path_factory.mktemp("first"), submitting.EXTENSION, ENGINE)
+    return run(engine_jar, tmp_path_factory.mktemp("first"), submitting.EXTENSION, ENGINE)
 
 
 @pytest.fixture(scope="module")
-def last(engine_jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Found:
+def last(engine_jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Json:
     """What came of it where the engine stands before."""
-    return found(engine_jar, tmp_path_factory.mktemp("last"), ENGINE, submitting.EXTENSION)
+    return run(engine_jar, tmp_path_factory.mktemp("last"), ENGINE, submitting.EXTENSION)
 
 
-def decisions(one: Found, point: str) -> list[Found]:
+def decisions(one: Json, point: str) -> list[Json]:
     return [d for d in one["decisions"] if d["point"] == point]
 
 
@@ -83,7 +83,7 @@ def test_the_rows_are_plain_sparks(order: str, request: pytest.FixtureRequest) -
             assert own[f"{name}, {query}"]["rows"] == own[f"plain, {query}"]["rows"]
 
 
-def test_what_an_engine_runs_is_read_as_sparks_own(first: Found) -> None:
+def test_what_an_engine_runs_is_read_as_sparks_own(first: Json) -> None:
     one = first["decided, inner"]
     assert "CometSortMergeJoin" in one["plan"]
     assert "CometShuffleExchange" in one["plan"]
@@ -95,7 +95,7 @@ def test_what_an_engine_runs_is_read_as_sparks_own(first: Found) -> None:
     assert split["final_strategy"].startswith("SortMergeJoin, ")
 
 
-def test_the_engine_is_a_fact_and_so_is_whether_it_takes_a_join(first: Found) -> None:
+def test_the_engine_is_a_fact_and_so_is_whether_it_takes_a_join(first: Json) -> None:
     asked = {}
     for query in ("inner", "outer"):
         sides = decisions(first[f"native_joins, {query}"], "dynamic_join_selection")
@@ -105,7 +105,7 @@ def test_the_engine_is_a_fact_and_so_is_whether_it_takes_a_join(first: Found) ->
     assert asked == {"inner": (True, True), "outer": (False, False)}
 
 
-def test_joins_that_the_engine_takes_are_hash_joins_from_the_smaller_side(first: Found) -> None:
+def test_joins_that_the_engine_takes_are_hash_joins_from_the_smaller_side(first: Json) -> None:
     decided = decisions(first["native_joins, inner"], "dynamic_join_selection")
     assert ("right", "SHUFFLE_HASH", *ADOPTED, "ShuffledHashJoin BuildRight") in {
         (d["side"], d["answer"], d["reason"], d["fate"], d["final_strategy"]) for d in decided
@@ -117,7 +117,7 @@ def test_joins_that_the_engine_takes_are_hash_joins_from_the_smaller_side(first:
     )
 
 
-def test_an_engine_that_comes_first_is_in_the_record_and_in_the_status(last: Found) -> None:
+def test_an_engine_that_comes_first_is_in_the_record_and_in_the_status(last: Json) -> None:
     one = last["decided, inner"]
     for point in ("shuffle_partitions", "skew_join"):
         assert {d["reason"] for d in decisions(one, point)} == {"ENGINE_FIRST"}
@@ -133,6 +133,6 @@ def test_an_engine_that_comes_first_is_in_the_record_and_in_the_status(last: Fou
     assert decisions(last["native_joins, inner"], "dynamic_join_selection")[-1]["fate"] == "adopted"
 
 
-def test_no_point_is_off_where_aqepilot_stands_first(first: Found) -> None:
+def test_no_point_is_off_where_aqepilot_stands_first(first: Json) -> None:
     points = [row for row in first["decided, status"] if row["kind"] == "point"]
     assert {row["value"] for row in points} == {"live"}

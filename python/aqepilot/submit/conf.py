@@ -34,7 +34,8 @@ def settings(
     """Returns the settings that switch aqepilot on with these policies.
 
     What is there in `there` stays: extensions and jars keep their places. Ours comes after them,
-    but before a native engine, which would leave no operator of Spark's to decide on. Its policies are asked after the given ones, unless one of the same name replaces them.
+    but before a native engine, which would leave no operator of Spark's to decide on. Its policies
+    are asked after the given ones, unless one of the same name replaces them.
 
     Args:
         policies: The policies, in the order in which they are asked.
