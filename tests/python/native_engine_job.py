@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 QUERIES = {
     "inner": "SELECT l.k, count(*), sum(r.w) FROM l JOIN r ON l.k = r.k GROUP BY l.k",
     "outer": "SELECT l.k, r.w FROM l LEFT JOIN r ON l.k = r.k",
+    "semi": "SELECT l.k, l.v FROM l LEFT SEMI JOIN r ON l.k = r.k",
 }
 
 

@@ -79,7 +79,7 @@ def decisions(one: Json, point: str) -> list[Json]:
 def test_the_rows_are_plain_sparks(order: str, request: pytest.FixtureRequest) -> None:
     own = request.getfixturevalue(order)
     for name in POLICIES:
-        for query in ("inner", "outer"):
+        for query in ("inner", "outer", "semi"):
             assert own[f"{name}, {query}"]["rows"] == own[f"plain, {query}"]["rows"]
 
 
@@ -103,6 +103,17 @@ def test_the_engine_is_a_fact_and_so_is_whether_it_takes_a_join(first: Json) -> 
         assert facts["conf"]["engine"] == "COMET"
         asked[query] = (facts["side"].get("engine_hashes"), facts["join"].get("engine_merges"))
     assert asked == {"inner": (True, True), "outer": (False, False)}
+
+
+def test_no_engine_is_asked_about_a_side_that_no_hash_join_builds_from(first: Json) -> None:
+    taken = {
+        d["side"]: json.loads(d["facts"])["side"]["engine_hashes"]
+        for d in decisions(first["native_joins, semi"], "dynamic_join_selection")
+        if d["facts"] and json.loads(d["facts"])["other"]["is_finished"]
+    }
+    assert taken == {"left": False, "right": True}
+    status = first["native_joins, status"]
+    assert not [row for row in status if row["name"].startswith("errors.")]
 
 
 def test_joins_that_the_engine_takes_are_hash_joins_from_the_smaller_side(first: Json) -> None:

@@ -3,7 +3,6 @@ package org.apache.spark.sql.aqepilot.points.dynamic_join_selection
 import org.apache.spark.sql.aqepilot.facts.{CommonFacts, Fact, Facts, PointFacts}
 import org.apache.spark.sql.aqepilot.plans.joins.JoinFacts
 import org.apache.spark.sql.catalyst.expressions.RowOrdering
-import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
 
 /** The facts of `dynamic_join_selection`. */
 private object DynamicJoinFacts {
@@ -78,7 +77,7 @@ private object DynamicJoinFacts {
         "engine_hashes",
         "whether the native engine would run it as a shuffled hash join that builds from this side; null without an " +
           "engine, and while a side runs"
-      )(s => s.join.taken.flatMap(_.asHash(if (s.isLeft) BuildLeft else BuildRight)))
+      )(_.isTakenAsHash)
     ): _*
   )
 

@@ -5,6 +5,7 @@ import org.apache.spark.sql.aqepilot.facts.{JoinSide, LazyRow, Tables}
 import org.apache.spark.sql.aqepilot.spark.engines.Taken
 import org.apache.spark.sql.aqepilot.plans.joins.{JoinState, JoinStrategy, KeyedJoin, KeyedSide}
 import org.apache.spark.sql.aqepilot.spark.{FailOpen, Sessions, SparkJoinRules}
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint}
 
 /** A join while its query runs, at one re-plan, and what Spark would make of it. */
@@ -67,6 +68,11 @@ final private class ReplannedSide(
   /** The word of Spark's hint here. */
   def sparkWord: Option[String] =
     JoinState.word(if (isLeft) join.sparkHint.leftHint else join.sparkHint.rightHint)
+
+  /** Whether the session's engine would run a shuffled hash join that builds from it. */
+  def isTakenAsHash: Option[Boolean] =
+    if (canShuffleHash) join.taken.flatMap(_.asHash(if (isLeft) BuildLeft else BuildRight))
+    else join.taken.flatMap(_.asMerge).map(_ => false)
 
   override def isBroadcastBySpark: Boolean =
     join.sparkStrategy.exists(JoinStrategy.satisfies(_, Broadcast, isLeft))

@@ -4,7 +4,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.aqepilot.spark.engines.StandIn
 import org.apache.spark.sql.aqepilot.facts.{PerQuery, Tables}
-import org.apache.spark.sql.aqepilot.plans.promises.ReadTwice
+import org.apache.spark.sql.aqepilot.plans.promises.{OtherRules, ReadTwice}
 import org.apache.spark.sql.aqepilot.plans.shuffles.{ShuffleGroups, ShuffleShapes}
 import org.apache.spark.sql.aqepilot.policy.Asked
 import org.apache.spark.sql.aqepilot.rule.PointRule
@@ -34,9 +34,12 @@ object SetShufflePartitions extends Rule[SparkPlan] {
     PointRule(ShufflePartitionsPoint, plan) { at =>
       val known = answers(at.executionId)
       val groups = ShuffleGroups.of(plan, known.shapes).filterNot(_.isFixed)
-      plan.collectFirst { case shuffle if StandIn.isShuffle(shuffle) => shuffle }.foreach { shuffle =>
-        at.undecidedBesideEngine(shuffle.logicalLink.map(Tables.described))
-      }
+      // Else it was numbered before the engine took it.
+      if (OtherRules.prepareStages(at.session))
+        plan.collectFirst { case shuffle if StandIn.isShuffle(shuffle) => shuffle }.foreach {
+          shuffle =>
+            at.undecidedBesideEngine(shuffle.logicalLink.map(Tables.described))
+        }
       if (groups.isEmpty) plan
       else if (ReadTwice.isInQuery(plan)) {
         if (!plan.exists(_.isInstanceOf[QueryStageExec]))

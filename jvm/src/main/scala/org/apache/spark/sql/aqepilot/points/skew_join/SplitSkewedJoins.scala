@@ -22,9 +22,10 @@ object SplitSkewedJoins extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan =
     PointRule(SkewJoinPoint, plan, plan.exists(p => JoinStage.isSplittable(p) || isTaken(p))) {
       at =>
-        plan.collectFirst { case join if isTaken(join) => join }.foreach { join =>
-          at.undecidedBesideEngine(join.logicalLink.map(Tables.described))
-        }
+        if (OtherRules.prepareStages(at.session))
+          plan.collectFirst { case join if isTaken(join) => join }.foreach { join =>
+            at.undecidedBesideEngine(join.logicalLink.map(Tables.described))
+          }
         split(at, plan)
     }
 
