@@ -34,6 +34,7 @@ from bench import (  # noqa: E402
     suggestion_tables,
     suggestions,
     tuning,
+    ui,
 )
 from bench.cases import CASES  # noqa: E402
 from bench.figures import Spread, ratios, spread  # noqa: E402
@@ -61,7 +62,7 @@ PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 PARTS = (
     *("ask", "short", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
     *("recipes", "shapes", "fleet", "repeats", "slots", "suggestions", "reported", "overhead"),
-    *("first_query", "history", "drift", "assistant", "tune"),
+    *("first_query", "history", "drift", "assistant", "tune", "ui"),
 )
 
 
@@ -94,6 +95,8 @@ def main() -> None:
         figures["log"] = logs.measure(options.megabytes, options.decisions)
     if "assistant" in options.part:
         figures["assistant"] = assistant.measure(options.megabytes)
+    if "ui" in options.part:
+        figures["ui"] = ui.measure(options.shown, options.applications, options.rounds)
     if "recipes" in options.part:
         figures["recipes"] = {}
         for name in _chosen(CASES, options):
@@ -225,6 +228,8 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
         )
     if "assistant" in figures:
         lines += _table(*assistant.table(figures["assistant"]))
+    for table in ui.tables(figures["ui"]) if "ui" in figures else ():
+        lines += _table(*table)
     if "slots" in figures:
         lines += _table(
             "Stages that wait, laid out on more slots from a log of two (ms)",
@@ -355,6 +360,18 @@ def _options() -> argparse.Namespace:
         "--decisions", type=int, default=400_000, help="that are replayed (default 400,000)"
     )
     parser.add_argument(
+        "--shown",
+        type=int,
+        default=2000,
+        help="decisions of the log that ui opens (default 2,000; 0 opens none)",
+    )
+    parser.add_argument(
+        "--applications",
+        type=int,
+        default=1000,
+        help="that a history server lists for ui (default 1,000; 0 lists none)",
+    )
+    parser.add_argument(
         "--plans", type=int, default=100, help="timed plannings a round (default 100)"
     )
     parser.add_argument("--warm-up", type=int, default=300, help="plannings before (default 300)")
@@ -423,6 +440,7 @@ def _options() -> argparse.Namespace:
         options.rounds, options.scale, options.asks = 2, 0.1, 6
         options.python_queries = 20
         options.megabytes, options.decisions = 100, 50_000
+        options.shown, options.applications = 200, 50
         options.experiments, options.outcomes = 30, 20_000
         options.plans = options.warm_up = options.warm_up_queries = 20
     return options

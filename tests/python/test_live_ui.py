@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import pyspark
 import pytest
 
+import history_servers
 import injections
 import submitting
 from aqepilot import control
-from processes import free_port
+from history_servers import History
 
 SKEWED = "named_struct('left_splits', transform(left.bytes_by_partition_id, b -> int(2)))"
 # One application after the other: what its pages say, by its name and their path.
@@ -158,67 +153,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return Ran(json.loads((folder / "pages.json").read_text()), logs)
 
 
-class History(NamedTuple):
-    """A history server that runs."""
-
-    url: str
-
-    def get(self, application: str, path: str) -> str:
-        """Returns a page of an application; its status where there is none."""
-        try:
-            with urllib.request.urlopen(f"{self.url}/history/{application}{path}") as page:
-                return str(page.read().decode())
-        except urllib.error.HTTPError as error:
-            return str(error.code)
-
-
-@contextmanager
-def history_server(logs: Path, log: Path, *, jar: bool) -> Iterator[History]:
-    """Starts a history server on event logs, and ends it."""
-    port = free_port()
-    options = {
-        "spark.history.fs.logDirectory": logs.as_uri(),
-        "spark.history.ui.port": str(port),
-        "spark.ui.port": str(port),
-    }
-    own = {"SPARK_DAEMON_CLASSPATH": str(submitting.spark_jar())} if jar else {}
-    environment = submitting.environment(
-        SPARK_HISTORY_OPTS=" ".join(f"-D{key}={value}" for key, value in options.items()),
-        SPARK_DAEMON_JAVA_OPTS=submitting.COMPILED_ONCE,
-        SPARK_DAEMON_MEMORY="512m",
-        **own,
-    )
-    program = Path(pyspark.__file__).parent / "bin/spark-class"
-    words = [str(program), "org.apache.spark.deploy.history.HistoryServer"]
-    with (
-        log.open("w") as out,
-        subprocess.Popen(words, stdout=out, stderr=out, env=environment) as p,
-    ):
-        try:
-            url = f"http://127.0.0.1:{port}"
-            end = time.monotonic() + 120
-            while len(listed(url)) < len(list(logs.iterdir())):
-                assert p.poll() is None, log.read_text()[-3000:]
-                assert time.monotonic() < end, log.read_text()[-3000:]
-                time.sleep(0.2)
-            yield History(url)
-        finally:
-            p.terminate()
-
-
-def listed(url: str) -> list[Any]:
-    """Returns the applications that a history server lists; none while it starts."""
-    try:
-        with urllib.request.urlopen(f"{url}/api/v1/applications") as answer:
-            return list(json.load(answer))
-    except (OSError, ValueError):
-        return []
-
-
 @pytest.fixture(scope="module")
 def history(ran: Ran, tmp_path_factory: pytest.TempPathFactory) -> Iterator[History]:
     log = tmp_path_factory.mktemp("history") / "log"
-    with history_server(ran.logs, log, jar=True) as server:
+    with history_servers.running(ran.logs, log, jar=submitting.spark_jar()) as server:
         yield server
 
 
@@ -294,7 +232,7 @@ def test_a_driver_without_a_ui_works_and_its_log_is_shown(ran: Ran, history: His
 
 def test_a_history_server_without_the_jar_shows_the_application(ran: Ran, tmp_path: Path) -> None:
     app = ran.pages["split"]["id"]
-    with history_server(ran.logs, tmp_path / "log", jar=False) as server:
+    with history_servers.running(ran.logs, tmp_path / "log", jar=None) as server:
         assert "Completed Jobs" in server.get(app, "/jobs/")
         assert not TAB.search(server.get(app, "/jobs/"))
 
