@@ -31,10 +31,14 @@ from aqepilot.submit.check import local_session  # noqa: E402
 JOB = Path(__file__).parent / "jobs" / "upgraded.py"
 NAMES = ("a", "b", "planted", "old")
 CONF = {
-    "spark.sql.autoBroadcastJoinThreshold": "300KB",
+    "spark.sql.autoBroadcastJoinThreshold": "30KB",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.aqepilot.ask.deadline": "5s",
     "spark.aqepilot.policies": "watch",
     "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.rolling.enabled": "false",
 }
 _NO_BROADCAST = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -95,11 +99,11 @@ def compare(folder: Path) -> dict[str, Any]:
                 logs[name] = log.replace(queries=own)
         for way in (("a", "b"), ("a", "planted"), ("old", "a")):
             if all(name in logs for name in way):
-                result[" to ".join(way)] = said(logs[way[0]].upgrade(logs[way[1]]))
+                result[" to ".join(way)] = summary_of(logs[way[0]].upgrade(logs[way[1]]))
     return result
 
 
-def said(upgrade: Upgrade) -> dict[str, Any]:
+def summary_of(upgrade: Upgrade) -> dict[str, Any]:
     """Returns the changes and verdicts of a comparison, by the query's number."""
     queries = {
         one.pair.before.description: {
@@ -135,7 +139,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("name", nargs="?", choices=NAMES, default="a")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--scale", type=float, default=0.1)
+    parser.add_argument("--scale", type=float, default=0.01)
     options = parser.parse_args()
     if options.step == "run":
         run(options.folder, options.name, options.rounds, options.scale)

@@ -143,8 +143,8 @@ def _write(pinned: Sequence[Pinned], folder: Path) -> None:
 def pins(logs: Sequence[str], names: Sequence[str], master: str | None, as_json: bool) -> None:
     """Say of each pin whether it holds, and whether Spark by itself now decides as it says.
 
-    Ends with 1 where a pin has expired, does not fit its query any more, was refused, or met no run
-    of its query.
+    Ends with 1 where a pin has expired or is off, does not fit its query any more, was refused, or
+    met no run of its query.
     """
     from aqepilot import read_log
 

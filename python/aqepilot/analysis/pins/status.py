@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 # What may be said of a pin, and what it means.
 STATES = {
-    "EXPIRED": "its day has come: Spark decides",
+    "OFF": "nobody asks it, as its day has come, or it was switched off: Spark decides",
     "NOT_MET": "no run of its query: the query changed, or did not run",
     "DOES_NOT_FIT": "its query ran, and had none of the decisions that it pins: Spark decided",
     "REFUSED": "some of its answers could not be carried out: Spark decided there",
     "SPARK_DIFFERS": "it holds, and Spark by itself would now decide otherwise",
     "SPARK_AGREES": "Spark by itself decides now as it says: it may go",
 }
-_TROUBLES = ("EXPIRED", "NOT_MET", "DOES_NOT_FIT", "REFUSED")
+_TROUBLES = ("OFF", "NOT_MET", "DOES_NOT_FIT", "REFUSED")
 _FINGERPRINT = re.compile(r"'([0-9a-f]{64})'")
 _MOST = 10_000
 
@@ -92,7 +92,7 @@ def pins(log: Frames, names: Iterable[str] = ()) -> PinStates:
         .groupBy("policy")
         .agg(
             functions.max("when").alias("when"),
-            functions.max_by("limit", "time").alias("limit"),
+            functions.max_by("mode", "time").alias("mode"),
         )
         .limit(_MOST)
         .collect()
@@ -137,8 +137,8 @@ def _state(loaded: Any, runs: dict[str, int], answered: Sequence[Any]) -> PinSta
     refused = [row for row in answered if row["reason"] not in _DONE]
     differs = sum(row["times"] for row in answered if not row["is_sparks"])
     answers = sum(row["times"] for row in answered)
-    if (loaded["limit"] or "").startswith("expire"):
-        state = "EXPIRED"
+    if loaded["mode"] == "off":
+        state = "OFF"
     elif not own:
         state = "NOT_MET"
     elif not answers:

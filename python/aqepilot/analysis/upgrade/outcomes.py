@@ -17,7 +17,7 @@ MOST_OUTCOMES = 2000
 MOST_RUNS = 200
 _SIDE = "struct<signature: string, tables: array<string>, is_left: boolean>"
 _SCHEMA = (
-    f"left {_SIDE}, right {_SIDE}, side {_SIDE}, other {_SIDE}, "
+    f"`left` {_SIDE}, `right` {_SIDE}, side {_SIDE}, other {_SIDE}, "
     "chain struct<signatures: array<string>>, "
     "shuffles struct<signatures: array<string>, num_partitions: int>, "
     "shuffle struct<signatures: array<string>>"
@@ -34,13 +34,16 @@ _POINTS = {
 _KIND = f"CASE point {' '.join(f'''WHEN '{p}' THEN '{k}' ''' for p, k in _POINTS.items())} END"
 _LEFT = "IF(point = 'dynamic_join_selection', IF(f.side.is_left, f.side, f.other), f.left)"
 _RIGHT = "IF(point = 'dynamic_join_selection', IF(f.side.is_left, f.other, f.side), f.right)"
-_SUBJECTS = """
-  CASE WHEN point IN ('join_selection', 'dynamic_join_selection', 'skew_join')
-      THEN array(concat_ws(' ', array_sort(array(l.signature, r.signature))))
-    WHEN point = 'join_reorder' THEN array(concat_ws(' ', array_sort(f.chain.signatures)))
-    WHEN point = 'shuffle_partitions' THEN f.shuffles.signatures
-    ELSE f.shuffle.signatures END
+_SUBJECT = """
+  concat_ws(' ', array_sort(
+    CASE WHEN point IN ('join_selection', 'dynamic_join_selection', 'skew_join')
+        THEN array(l.signature, r.signature)
+      WHEN point = 'join_reorder' THEN f.chain.signatures
+      WHEN point = 'shuffle_partitions' THEN f.shuffles.signatures
+      ELSE f.shuffle.signatures END))
 """
+# Of these the subject is a group of shuffles, whose members may be in other groups elsewhere.
+_GROUPS = ("number", "tasks")
 _RAN = "IF(applied, coalesce(final_strategy, spark_strategy), spark_strategy)"
 _BUILT = "CASE WHEN ran LIKE '%BuildLeft' THEN l WHEN ran LIKE '%BuildRight' THEN r END"
 _ORDER = """IF(applied AND answer IS NOT NULL, transform(from_json(answer, 'array<int>'),
@@ -178,13 +181,16 @@ def outcomes_of(log: Frames, wanted: list[Runs]) -> list[Outcome]:
         .limit(MOST_QUERIES * MOST_OUTCOMES)
         .collect()
     )
-    return [
-        Outcome(
-            *(row["key"], row["kind"], row["subject"], row["outcome"]),
-            *(row["shown"] or row["outcome"], row["tables"] or "", row["runs"]),
-        )
-        for row in rows
-    ]
+    counted: dict[tuple[str, str, str, str], Outcome] = {}
+    for row in rows:
+        whole_subject = row["subject"]
+        for subject in whole_subject.split(" ") if row["kind"] in _GROUPS else (whole_subject,):
+            name = (row["key"], row["kind"], subject, row["outcome"])
+            shown = row["shown"] or row["outcome"]
+            none = Outcome(*name, shown, row["tables"] or "", 0)
+            before = counted.get(name, none)
+            counted[name] = before._replace(runs=before.runs + row["runs"])
+    return list(counted.values())
 
 
 def _last(log: Frames, ended: DataFrame) -> DataFrame:
@@ -204,7 +210,7 @@ def _last(log: Frames, ended: DataFrame) -> DataFrame:
         .withColumn("ran", functions.expr(_RAN))
         .withColumn("outcome", functions.expr(_OUTCOME))
         .withColumn("shown", functions.expr(_SHOWN))
-        .withColumn("subject", functions.expr(f"explode({_SUBJECTS})"))
+        .withColumn("subject", functions.expr(_SUBJECT))
         .where("subject != '' AND outcome IS NOT NULL AND outcome != ''")
     )
     by = ("key", "log", "execution_id", "kind", "subject")

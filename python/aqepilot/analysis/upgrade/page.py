@@ -9,7 +9,7 @@ from aqepilot.__about__ import __version__
 from aqepilot.analysis import report
 from aqepilot.analysis.prices import Prices
 from aqepilot.analysis.report.page import environment
-from aqepilot.analysis.report.pictures import PALETTE
+from aqepilot.analysis.report.pictures import CATEGORIES, PALETTE
 from aqepilot.analysis.upgrade.result import Upgrade
 from aqepilot.analysis.upgrade.shown import headline, sentence, setting_text, time_text
 
@@ -46,6 +46,7 @@ def write(result: Upgrade, path: str | Path, prices: Prices | None = None) -> in
             made=f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
             version=__version__,
             palette=PALETTE,
+            categories=CATEGORIES,
         )
     )
     report.write(text, Path(path))
