@@ -21,6 +21,8 @@ import aqepilot
 import aqepilot.demo
 from aqepilot import catalog, recipes
 from aqepilot.analysis.experiment.job_runs import JobRuns
+from aqepilot.autopilot.definition import Definition as Autopilot
+from aqepilot.autopilot.reasons import REASONS as STEP_REASONS
 from aqepilot.cli import main as cli
 from aqepilot.eventlog.frames import columns as log_columns
 from aqepilot.history import columns as history_columns
@@ -492,13 +494,30 @@ FIELD_MEANINGS = {
 }
 
 
+def autopilotkeys() -> str:
+    """The keys of an autopilot's file, out of the docstring of its definition."""
+    listed = re.search(r"Args:\n(.*?)\n\n", inspect.getdoc(Autopilot) or "", re.DOTALL)
+    text = f"{listed[1]}\n" if listed else ""
+    entries = re.findall(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", text, re.DOTALL | re.MULTILINE)
+    rows = []
+    for name, meaning in entries:
+        field = Autopilot.model_fields[name]
+        default = "needed" if field.is_required() else _code(json.dumps(field.default))
+        rows.append([_code(name), default, meaning.replace("`", "")])
+    return _table(["Key", "Default", "Meaning"], rows)
+
+
+def autopilotreasons() -> str:
+    return _table(["Reason", "Meaning"], _coded(STEP_REASONS.items()))
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     block.__name__: block
     for block in (
         *(sparks, reasons, fates, problems, settings, functions),
         *(recipebook, commands, columns, events, differences, permissions),
         *(hostility, jarmatrix, runs, selectors, units, commonfacts, history),
-        *(faults, remedies, api, pack),
+        *(faults, remedies, api, pack, autopilotkeys, autopilotreasons),
     )
 } | {name: of_log(name) for name in log_columns.FRAMES if name != "decisions"}
 POINT_BLOCKS: dict[str, Callable[[catalog.Point], str]] = {"answers": answers, "facts": facts}

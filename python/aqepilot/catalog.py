@@ -126,6 +126,7 @@ def _catalog() -> dict[str, Any]:
     return loaded
 
 
+@cache
 def points() -> tuple[Point, ...]:
     """Returns every decision point, in the order in which Spark comes to them."""
     return tuple(
@@ -228,6 +229,7 @@ def _facts_at(key: str) -> tuple[Fact, ...]:
     return tuple(Fact(f["path"], f["type"], f["meaning"]) for f in _catalog()[key])
 
 
+@cache
 def point_names() -> tuple[str, ...]:
     """Returns the names of the decision points."""
     return tuple(p.name for p in points())

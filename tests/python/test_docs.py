@@ -16,6 +16,7 @@ import pytest
 import aqepilot
 import tiers
 from aqepilot import catalog, recipes
+from aqepilot.autopilot.definition import Definition as Autopilot
 from aqepilot.cli import main as cli
 from aqepilot.decision import COLUMNS
 from aqepilot.experiment.definition import Definition
@@ -282,6 +283,9 @@ def policy_texts():
     for block in fences("toml"):
         if block.startswith("[experiment]"):
             Definition.from_toml(block)
+            continue
+        if block.startswith("[autopilot]"):
+            Autopilot.from_toml(block)
             continue
         policy = aqepilot.Policy.from_toml(block)
         yield from (pair for pair in policy.texts().items() if not is_imported(pair[1]))

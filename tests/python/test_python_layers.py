@@ -18,6 +18,7 @@ LAYERS = (
     ("aqepilot.eventlog",),
     ("aqepilot.history",),
     ("aqepilot.analysis",),
+    ("aqepilot.autopilot",),
     ("aqepilot.assistant",),
     ("aqepilot.cli", "aqepilot.demo", "aqepilot.__main__"),
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aqepilot.analysis.pins.status import PinStates
     from aqepilot.analysis.prices import Prices
     from aqepilot.analysis.replay import Replay
-    from aqepilot.analysis.report import Report
+    from aqepilot.analysis.report import Autopilot, Report
     from aqepilot.analysis.suggestions import Suggestions
     from aqepilot.analysis.upgrade import Upgrade
     from aqepilot.history import Pack
@@ -178,7 +178,14 @@ class Log(Frames):
 
         return explain(self, query, app_id)
 
-    def report(self, path: str | Path, *, prices: Prices | None = None, top: int = 200) -> Report:
+    def report(
+        self,
+        path: str | Path,
+        *,
+        prices: Prices | None = None,
+        top: int = 200,
+        autopilot: Autopilot | None = None,
+    ) -> Report:
         """Writes one HTML page: what ran, where time went, and what was decided.
 
         Spark aggregates all figures; what comes to the driver is bounded, whatever the size of the
@@ -188,6 +195,8 @@ class Log(Frames):
             path: The page, a file of this machine.
             prices: What cores and memory cost; null shows no money.
             top: How many fingerprints are shown, those with most task time; 1 or more.
+            autopilot: What an autopilot tries, which the command line takes from its folder; null
+                for none.
 
         Returns:
             How much the page was made of, and its size.
@@ -200,7 +209,7 @@ class Log(Frames):
         """
         from aqepilot.analysis.report import report
 
-        return report(self, path, prices=prices, top=top)
+        return report(self, path, prices=prices, top=top, autopilot=autopilot)
 
     def history(
         self,

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aqepilot import texts
@@ -42,6 +43,7 @@ class Reading:
         logs: Where they are; none is for policies alone.
         open_session: Opens the Spark.
         pack: The file of history; null for none.
+        autopilot: The file of an autopilot; null for none.
     """
 
     def __init__(
@@ -49,9 +51,11 @@ class Reading:
         logs: Sequence[str],
         open_session: Callable[[], AbstractContextManager[SparkSession]],
         pack: str | None = None,
+        autopilot: Path | None = None,
     ) -> None:
         self.logs = tuple(logs)
         self.pack = pack
+        self._autopilot = autopilot
         self._open_session = open_session
         # Of the session and of the log, not of what is read of it.
         self._lock = threading.RLock()
@@ -177,6 +181,21 @@ class Reading:
         from aqepilot.analysis.report.experiments import newest_tried
 
         return self.with_log(lambda log: [_plain(one) for one in newest_tried(log)], "experiments")
+
+    def autopilot(self) -> list[Any]:
+        """Returns what an autopilot tries, a row for each trial.
+
+        Raises:
+            AqePilotError: The server was started without one, or its state cannot be read.
+        """
+        from aqepilot.autopilot import sentences, shown
+        from aqepilot.autopilot.definition import Definition
+
+        if self._autopilot is None:
+            message = "the server was started without one: `aqepilot mcp --autopilot FILE`."
+            raise AqePilotError(Problem("AUTOPILOT_MISSING", message))
+        definition = Definition.from_file(self._autopilot)
+        return sentences.data(shown.state(definition), definition, day=time.time() / 86400)
 
     def history(self) -> dict[str, Any]:
         """Returns what the file of history holds.

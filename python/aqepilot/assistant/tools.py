@@ -68,6 +68,7 @@ class Tools:
             self.costs,
             self.report,
             self.experiments,
+            self.autopilot,
             self.history,
             self.control_state,
             self.documentation,
@@ -219,6 +220,11 @@ class Tools:
         """Say what each experiment shows so far, and what to do."""
         rows = self._reading.experiments()
         return self._answers.rows(f"{len(rows)} experiments, the newest first.", rows, offset)
+
+    def autopilot(self, offset: Offset = 0) -> str:
+        """Show what the autopilot tries: each trial's state, share, effect, savings and reason."""
+        rows = self._reading.autopilot()
+        return self._answers.rows(f"{len(rows)} trials, the newest first.", rows, offset)
 
     def history(self, offset: Offset = 0) -> str:
         """Say what past runs measured, how old that is, and what of it is not used for now."""

@@ -7,6 +7,7 @@ import click
 from aqepilot.__about__ import __version__
 from aqepilot.cli import (
     analysis,
+    autopilot,
     bench,
     experiments,
     fleet,
@@ -31,6 +32,6 @@ def main() -> None:
     """Replace decisions of Spark's adaptive query execution by policies in SQL or Python."""
 
 
-for _group in (policies, fleet, logs, analysis, history, pins, tuning, bench, experiments, mcp):
+for _group in (policies, fleet, logs, analysis, history, pins, tuning, bench, experiments, autopilot, mcp):
     for _command in _group.COMMANDS:
         main.add_command(_command)

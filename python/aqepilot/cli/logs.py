@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -174,10 +175,22 @@ def replay(
 )
 @prices
 @top(200, 10_000, "How many queries to show, those with most task time.")
+@click.option(
+    "--autopilot",
+    "autopilot_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also show what the autopilot of this file tries.",
+)
 @master
 @reports_errors
 def report(
-    logs: Sequence[str], output: Path, prices_file: Path | None, top: int, master: str | None
+    logs: Sequence[str],
+    output: Path,
+    prices_file: Path | None,
+    top: int,
+    autopilot_file: Path | None,
+    master: str | None,
 ) -> None:
     """Make one HTML page of event logs: where time goes, and what was decided.
 
@@ -188,8 +201,15 @@ def report(
 
     check(output)
     prices = Prices.from_file(prices_file) if prices_file else None
+    tried = None
+    if autopilot_file:
+        from aqepilot.autopilot import shown
+        from aqepilot.autopilot.definition import Definition
+
+        definition = Definition.from_file(autopilot_file)
+        tried = shown.for_report(definition, prices, day=time.time() / 86400)
     with log_session(logs, master, "aqepilot report") as spark:
-        made = read_log(spark, logs).report(output, prices=prices, top=top)
+        made = read_log(spark, logs).report(output, prices=prices, top=top, autopilot=tried)
     click.echo(
         f"{output}: {made.queries} queries of {made.applications} applications, "
         f"{made.page_bytes / 1024:,.0f} KiB."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -51,6 +52,13 @@ _IN_A_TERMINAL = (
     help="Let it say what this file holds, which `aqepilot history build` wrote.",
 )
 @click.option(
+    "--autopilot",
+    "autopilot_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Let it say what the autopilot of this file tries.",
+)
+@click.option(
     "--redact",
     metavar="REGEX",
     help="Also hide in answers what this matches; what looks like a secret is hidden anyway.",
@@ -71,6 +79,7 @@ def mcp(
     folder: Path | None,
     control_file: str | None,
     history: str | None,
+    autopilot_file: Path | None,
     redact: str | None,
     port: int | None,
     skill: bool,
@@ -91,7 +100,8 @@ def mcp(
         click.echo(documents.skill())
         return
     answers = Answers(redact)
-    with Reading(logs, lambda: log_session(logs, master, "aqepilot mcp"), history) as reading:
+    session = partial(log_session, logs, master, "aqepilot mcp")
+    with Reading(logs, session, history, autopilot_file) as reading:
         serving = server.made(Tools(reading, answers, folder, control_file))
         server.warm(reading)
         if port is None:

@@ -56,11 +56,19 @@ def shares(is_so: Bools, treated: Any, share: Floats) -> Shares:
         randomization.share_interval(int(is_so[treated == arm].sum()), int((treated == arm).sum()))
         for arm in (0, 1)
     )
+    return Shares(control, treatment, more_log_e(is_so, treated, share))
+
+
+def more_log_e(is_so: Bools, treated: Any, share: Floats) -> float:
+    """Returns the logarithm of the e-value against the treatment having no more of something.
+
+    Arguments are as for `shares`.
+    """
     # What is expected of a unit, by those before it: the mean of all would be another after each
     # unit, and the e-values of the times between no process.
     before: Any = np.cumsum(is_so) - is_so
     rest = is_so - (before + 0.5) / (np.arange(len(is_so)) + 1)
-    return Shares(control, treatment, randomization.log_e(rest, treated, share, randomization.MORE))
+    return randomization.log_e(rest, treated, share, randomization.MORE)
 
 
 def mismatch(treated: Any, share: Floats) -> float:

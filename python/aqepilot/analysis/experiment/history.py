@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from aqepilot.analysis.experiment.experiment import Experiment, described
 from aqepilot.analysis.experiment.metrics import METRICS, collected, floored, runs, sums
 from aqepilot.analysis.experiment.runs import Runs
@@ -13,7 +15,7 @@ from aqepilot.errors import AqePilotError, Problem
 from aqepilot.eventlog.frames import Frames
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 F = TypeVar("F", bound=Frames)
@@ -84,13 +86,47 @@ def runs_in(
         AqePilotError: There is no such experiment or arm, or several; or there are too many units.
     """
     experiment = described(log, name, arm)
-    units = collected(_units(log, experiment, abandoned_after_hours))
+    drawn = _drawn(log, experiment)
+    units = collected(_units(log, drawn, experiment.unit_kind, abandoned_after_hours))
     is_over = units.pop("is_over")
     parts = [{key: values[is_over] for key, values in units.items()}]
     if experiment.unit_kind != "session":
         past = _past(_without(log, experiment.name), by_query=experiment.unit_kind == "query_run")
         parts.append(collected(past))
     return experiment._replace(running=int((~is_over).sum())), runs(*parts)
+
+
+def units_of(log: Frames, prefix: str, abandoned_after_hours: float = 24.0) -> tuple[Runs, Any]:
+    """Returns the units of all experiments with such a name, and runs of no experiment.
+
+    Units are runs of jobs; of each experiment the first two arms are compared.
+
+    Args:
+        log: The log.
+        prefix: What the experiments' names begin with.
+        abandoned_after_hours: As for `runs_in`.
+
+    Returns:
+        The runs, and of each the experiment's name: empty for none.
+
+    Raises:
+        AqePilotError: There are more than a million.
+    """
+    from pyspark.sql import functions
+
+    own = functions.col("experiment").startswith(prefix)
+    drawn = _drawn_of_many(log, own)
+    units = collected(_units(log, drawn, "job_run", abandoned_after_hours, with_name=True))
+    is_over = units.pop("is_over")
+    parts = [{key: values[is_over] for key, values in units.items()}]
+    with_units = log.experiments.where(own).select("log").distinct()
+    plain = log.replace(queries=log.queries.join(with_units, "log", "left_anti"))
+    past = collected(_past(plain))
+    past["experiment"] = np.full(len(past["job"]), "", dtype=object)
+    parts.append(past)
+    ended = np.concatenate([part["ended"] for part in parts])
+    names = np.concatenate([part.pop("experiment") for part in parts])
+    return runs(*parts), names[np.argsort(ended, kind="stable")]
 
 
 def queries_in(log: Frames, experiment: Experiment) -> Runs:
@@ -116,6 +152,7 @@ def queries_in(log: Frames, experiment: Experiment) -> Runs:
     )
     rows = (
         _drawn(log, experiment)
+        .drop("experiment")
         .join(queries, "unit")
         .where(f"NOT {_IS_BACKFILL}")
         .select(
@@ -140,8 +177,36 @@ def _drawn(log: Frames, experiment: Experiment) -> DataFrame:
     weight = "cast(str_to_map(first_arms, ',', ':')['{}'] AS double)"
     control, treatment = weight.format(experiment.control), weight.format(experiment.treatment)
     return (
-        log.experiments.where(functions.col("experiment") == experiment.name)
-        .groupBy("unit")
+        _assigned(log, functions.col("experiment") == experiment.name)
+        .where(functions.col("arm").isin(experiment.control, experiment.treatment))
+        .withColumn("share", expr(f"try_divide({treatment}, {treatment} + {control})"))
+        .withColumn("treated", functions.col("arm") == experiment.treatment)
+    )
+
+
+def _drawn_of_many(log: Frames, own: Column) -> DataFrame:
+    """The same of the first two arms of each of many experiments."""
+    from pyspark.sql.functions import expr
+
+    arms = "transform(split(first_arms, ','), a -> split(trim(a), ':'))"
+    weights = [f"cast(arms_listed[{i}][1] AS double)" for i in (0, 1)]
+    return (
+        _assigned(log, own)
+        .withColumn("arms_listed", expr(arms))
+        .where("size(arms_listed) > 1 AND arm IN (arms_listed[0][0], arms_listed[1][0])")
+        .withColumn("share", expr(f"try_divide({weights[1]}, {weights[0]} + {weights[1]})"))
+        .withColumn("treated", expr("arm = arms_listed[1][0]"))
+    )
+
+
+def _assigned(log: Frames, own: Column) -> DataFrame:
+    """Each unit of some experiments, with its arm."""
+    from pyspark.sql import functions
+    from pyspark.sql.functions import expr
+
+    return (
+        log.experiments.where(own)
+        .groupBy("experiment", "unit")
         .agg(
             # A guard rail's event names the arm that it stopped.
             expr("min_by(arm, time) FILTER (WHERE what <> 'stopped')").alias("arm"),
@@ -152,21 +217,22 @@ def _drawn(log: Frames, experiment: Experiment) -> DataFrame:
             functions.max("time").alias("last_told"),
             expr("bool_or(what = 'exposed')").alias("exposed"),
         )
-        .where(functions.col("arm").isin(experiment.control, experiment.treatment))
-        .withColumn("share", expr(f"try_divide({treatment}, {treatment} + {control})"))
-        .withColumn("treated", functions.col("arm") == experiment.treatment)
     )
 
 
-def _units(log: Frames, experiment: Experiment, abandoned_after_hours: float) -> DataFrame:
+def _units(
+    log: Frames,
+    drawn: DataFrame,
+    unit_kind: str,
+    abandoned_after_hours: float,
+    *,
+    with_name: bool = False,
+) -> DataFrame:
     from pyspark.sql import functions
     from pyspark.sql.functions import expr
 
-    queries = (
-        log.queries.where(functions.col("experiment") == experiment.name)
-        .groupBy("unit")
-        .agg(*sums())
-    )
+    keys = ["experiment", "unit"]
+    queries = log.queries.where("experiment IS NOT NULL").groupBy(*keys).agg(*sums())
     ends = log.applications.select("log", functions.col("ended").alias("app_ended"))
     broken_off = (
         log.queries.where("started IS NOT NULL AND ended IS NULL")
@@ -179,25 +245,25 @@ def _units(log: Frames, experiment: Experiment, abandoned_after_hours: float) ->
         "app_ended IS NOT NULL OR last_told < current_timestamp() - "
         f"make_dt_interval(0, 0, 0, {abandoned_after_hours * 3600:f})"
     )
-    if experiment.unit_kind == "query_run":
+    if unit_kind == "query_run":
         job = f"concat({job}, '|', substring_index(unit, '|', -1))"
         # The application's end says nothing of a query that has ended, and without an end it broke
         # off: it had begun.
         failed = "coalesce(has_failed, true)"
-    elif experiment.unit_kind == "session":
+    elif unit_kind == "session":
         failed = "coalesce(has_failed, app_ended IS NULL)"
     else:
         # Who stops an application in the middle of a query ends it well.
         failed = "app_ended IS NULL OR coalesce(broke_off, false) OR coalesce(has_failed, false)"
         at = "app_ended, last_ended"
-    if experiment.unit_kind != "job_run":
+    if unit_kind != "job_run":
         is_over += " OR last_ended IS NOT NULL"
     return (
-        _drawn(log, experiment)
-        .join(ends, "log", "left")
+        drawn.join(ends, "log", "left")
         .join(broken_off, "log", "left")
-        .join(queries, "unit", "left")
+        .join(queries, keys, "left")
         .select(
+            *(keys[:1] if with_name else ()),
             expr(job).alias("job"),
             expr(f"unix_millis(coalesce({at}, last_told)) / 86400000D").alias("ended"),
             "treated",

@@ -33,6 +33,7 @@ _OUT_OF_MEMORY = (
 )
 _KINDS = {
     "job": object,
+    "experiment": object,
     "treated": np.bool_,
     "counted": np.bool_,
     "exposed": np.bool_,
@@ -41,6 +42,9 @@ _KINDS = {
     "backfill": np.bool_,
     "is_over": np.bool_,
 }
+
+
+_TEXTS = ("job", "experiment")
 
 
 def sums() -> list[Column]:
@@ -78,7 +82,7 @@ def collected(frame: DataFrame) -> dict[str, Any]:
 
     def known(name: str) -> Column:
         """A null would be left out, and the columns no longer be of the same rows."""
-        if name == "job":
+        if name in _TEXTS:
             return functions.coalesce(functions.col(name), functions.lit(""))
         if name in _KINDS:
             return functions.coalesce(functions.col(name), functions.lit(False))
@@ -99,7 +103,7 @@ def collected(frame: DataFrame) -> dict[str, Any]:
             message = f"the logs have more than {MOST_RUNS:,} runs: give fewer of them."
             raise AqePilotError(Problem("RUNS_TOO_MANY", message))
         for name, values_by_part in parts.items():
-            values = [names.setdefault(v, v) for v in row[name]] if name == "job" else row[name]
+            values = [names.setdefault(v, v) for v in row[name]] if name in _TEXTS else row[name]
             values_by_part.append(np.array(values, dtype=_KINDS.get(name, np.float64)))
     return {name: np.concatenate(values_by_part) for name, values_by_part in parts.items()}
 

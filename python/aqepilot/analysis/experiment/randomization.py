@@ -75,7 +75,7 @@ def log_e(
     total = np.zeros(len(bets))
     for start in range(0, len(rest), _SLICE):
         rows = slice(start, start + _SLICE)
-        factors = _log_factors(rest[rows], treated[rows], share[rows], bets)
+        factors = log_factors(rest[rows], treated[rows], share[rows], bets)
         total += factors.sum(axis=0) if times is None else times[rows] @ factors
     return float(logsumexp(total) - math.log(len(bets)))
 
@@ -103,7 +103,7 @@ def log_es(
     total = np.zeros((groups, len(bets)))
     for start in range(0, len(rest), _SLICE):
         rows = slice(start, start + _SLICE)
-        factors = _log_factors(rest[rows], treated[rows], share[rows], bets)
+        factors = log_factors(rest[rows], treated[rows], share[rows], bets)
         for i in range(len(bets)):
             total[:, i] += np.bincount(group[rows], factors[:, i], groups)
     logs: Floats = logsumexp(total, axis=1) - math.log(len(bets))
@@ -112,12 +112,13 @@ def log_es(
 
 def log_e_process(rest: Floats, treated: Ints, share: Floats) -> Floats:
     """Returns the same after each of the units."""
-    by_unit = _log_factors(rest, treated, share, _LAMBDAS).cumsum(axis=0)
+    by_unit = log_factors(rest, treated, share, _LAMBDAS).cumsum(axis=0)
     logs: Floats = logsumexp(by_unit, axis=1) - math.log(len(_LAMBDAS))
     return logs
 
 
-def _log_factors(rest: Floats, treated: Ints, share: Floats, lambdas: Floats) -> Floats:
+def log_factors(rest: Floats, treated: Ints, share: Floats, lambdas: Floats) -> Floats:
+    """Returns the logarithm of each unit's factor, by bet: a row for a unit, a column for a bet."""
     bets = rest[:, None] * lambdas
     share = share[:, None]
     # As np.logaddexp, in a tenth of its time.

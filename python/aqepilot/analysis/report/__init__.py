@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,22 @@ from typing import NamedTuple
 from aqepilot.analysis.prices import Prices
 from aqepilot.errors import AqePilotError, Problem
 from aqepilot.eventlog.frames import Frames
+
+
+class Autopilot(NamedTuple):
+    """What an autopilot tries, as texts: a head and a row for each trial, and what it learnt.
+
+    Attributes:
+        head: Of the table of trials.
+        rows: The trials.
+        learned_head: Of the table of recipes.
+        learned: Which recipe helped which shape.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    learned_head: Sequence[str]
+    learned: Sequence[Sequence[str]]
 
 
 class Report(NamedTuple):
@@ -32,7 +49,12 @@ class Report(NamedTuple):
 
 
 def report(
-    log: Frames, path: str | Path, *, prices: Prices | None = None, top: int = 200
+    log: Frames,
+    path: str | Path,
+    *,
+    prices: Prices | None = None,
+    top: int = 200,
+    autopilot: Autopilot | None = None,
 ) -> Report:
     """Writes a page of a log. See `Log.report`."""
     from aqepilot.analysis.report import data, page
@@ -40,7 +62,7 @@ def report(
     check(path)
     figures = data.gather(log.applications.sparkSession, log, top)
     made = f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
-    text = page.render(figures, prices, ", ".join(log.paths), made)
+    text = page.render(figures, prices, ", ".join(log.paths), made, autopilot)
     write(text, Path(path))
     heading = figures.heading
     return Report(

@@ -19,6 +19,8 @@ from aqepilot.display import templating
 if TYPE_CHECKING:
     from jinja2 import Environment  # type: ignore[import-not-found,unused-ignore]
 
+    from aqepilot.analysis.report import Autopilot
+
 _FAULTS = ("EVALUATION_", "PYTHON_", "INTERNAL_ERROR", "INVALID_REWRITE")
 _WRONG_ANSWERS = ("UNKNOWN_WORD", "WRONG_LENGTH", "OUT_OF_RANGE", "CONTRADICTION")
 
@@ -75,7 +77,9 @@ def environment() -> Environment:
     return made
 
 
-def render(data: Data, prices: Prices | None, source: str, made: str) -> str:
+def render(
+    data: Data, prices: Prices | None, source: str, made: str, autopilot: Autopilot | None = None
+) -> str:
     """Returns the page.
 
     Args:
@@ -83,6 +87,7 @@ def render(data: Data, prices: Prices | None, source: str, made: str) -> str:
         prices: For costs; null shows none.
         source: What the logs are, for a person.
         made: When it was made, for a person.
+        autopilot: What an autopilot tries; null for none.
 
     Raises:
         AqePilotError: There is no jinja2.
@@ -94,6 +99,7 @@ def render(data: Data, prices: Prices | None, source: str, made: str) -> str:
         .get_template("page.html.jinja")
         .render(
             data=data,
+            autopilot=autopilot,
             heading=data.heading,
             prices=prices,
             source=source,

@@ -1,0 +1,372 @@
+"""What the next step of each trial is: a function of what is known, without any effect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timezone
+
+from aqepilot.analysis.experiment.guards import BROKEN
+from aqepilot.analysis.intervals import percent
+from aqepilot.autopilot import learned
+from aqepilot.autopilot.definition import Definition
+from aqepilot.autopilot.evidence import Evidence, Figured, Measured
+from aqepilot.autopilot.state import Candidate, Event, Figures, State, Step, Trial
+from aqepilot.errors import AqePilotError
+
+# An experiment that is ended says nothing wrong, so what ends it may be quick to do so.
+_HARM = math.log(10.0)
+_FAILS = math.log(20.0)
+_TURNED = math.log(50.0)
+_SHOWN = math.log(20.0)
+# A share stays until so many runs were treated.
+_TREATED_RUNS = 1
+# Before that, nothing is said of a gain that is small.
+_FEW = 8
+_DOUBT_SHARE = 50.0
+_DOUBT_RUNS = 12
+# What a trial that turns out bad may cost before that is seen: half of its treated time more, of
+# so many days.
+_AT_RISK = 0.5
+_AT_RISK_DAYS = 5
+_HOUR = 3_600_000
+
+
+class Steps:
+    """The steps of one look.
+
+    Args:
+        definition: What the autopilot may do.
+        state: What was before.
+        evidence: What the runs say.
+        look: The look's name.
+        at: The time that events get; null for now.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        state: State,
+        evidence: Evidence,
+        look: str,
+        at: datetime | None = None,
+    ) -> None:
+        self._definition = definition
+        self._state = state
+        self._evidence = evidence
+        self._look = look
+        self._at = at or datetime.now(timezone.utc).replace(microsecond=0)
+        self._figured = Figured(evidence, definition.metric)
+        self._measured: dict[str, Measured] = {}
+        for trial in state.open:
+            if trial.phase != "shadow" and (one := self._figured.measure(trial.experiment)):
+                self._measured[trial.id] = one
+        self._events: list[Event] = []
+        self._done: set[str] = set()
+
+    def decide(self, candidates: Iterable[Candidate]) -> list[Event]:
+        """Returns the events of the look, with the one that says that it is decided."""
+        for trial in self._state.open:
+            if ended := self._ending(trial):
+                self._step(trial, "end", *ended)
+        self._keep_to_budget()
+        for trial in self._free("promoted"):
+            self._watch(trial)
+        self._promote()
+        for trial in self._free("experiment"):
+            self._go_on(trial)
+        for trial in self._free("shadow"):
+            self._leave_shadow(trial)
+        self._propose(candidates)
+        self._events.append(self._event("decided", "DECIDED"))
+        return self._events
+
+    def figures(self) -> dict[str, Figures]:
+        """Returns the figures of all trials that have runs."""
+        return {name: self._figures_of(self._state.trials[name]) for name in self._measured}
+
+    def _free(self, phase: str) -> list[Trial]:
+        """Trials of a phase that had no step in this look, and that nobody holds."""
+        return [
+            trial
+            for trial in self._state.open
+            if trial.phase == phase and not trial.is_held and trial.id not in self._done
+        ]
+
+    def _ending(self, trial: Trial) -> tuple[str, str] | None:
+        """Why a trial ends, whatever else there is."""
+        if trial.is_pinned:
+            return None
+        points = trial.candidate.points
+        teams = self._evidence.teams.get(trial.job, ())
+        if theirs := [team.name for team in teams if set(team.points) & set(points)]:
+            return "TEAM_POLICY", f"The team's policy {theirs[0]} decides at {', '.join(points)}."
+        if not self._definition.may(trial.job, points):
+            return "JOB_LEFT", "The definition no longer allows it."
+        measured = self._measured.get(trial.id)
+        if measured is None:
+            return None
+        control, treatment = measured.exposed
+        arms = f"{control} runs of the control and {treatment} treated ones"
+        if measured.mismatch >= BROKEN:
+            return "DRAW_BROKEN", f"The runs are {measured.runs[0]} and {measured.runs[1]}."
+        if measured.failures_log_e >= _FAILS:
+            return "FAILURES", f"Of {arms}."
+        if measured.memory_log_e >= _FAILS:
+            return "OUT_OF_MEMORY", f"Of {arms}."
+        effect = "?" if measured.effect is None else percent(measured.effect)
+        if trial.phase == "experiment" and measured.harm_log_e >= _HARM:
+            return "HARM_SHOWN", f"{effect} in {arms}."
+        if trial.phase == "promoted" and measured.turn_log_e >= _TURNED:
+            return "GAIN_LOST", f"{effect} in {arms} since it was promoted."
+        return None
+
+    def _keep_to_budget(self) -> None:
+        """Takes back what harms most, while the fleet's harm is above its budget."""
+        spent = self._spent_ms()
+        budget = self._definition.harm_hours * _HOUR
+        worst = sorted(
+            (trial for trial in self._state.open if trial.id not in self._done),
+            key=self._saved_ms,
+        )
+        for trial in worst:
+            if spent <= budget or self._saved_ms(trial) >= 0 or trial.is_pinned:
+                break
+            detail = f"The fleet's trials cost {spent / _HOUR:.1f} hours of {budget / _HOUR:.1f}."
+            self._step(trial, "end", "BUDGET_SPENT", detail)
+            # What it has cost stays; what it would cost further is saved.
+            spent -= self._at_risk_ms(trial, trial.share)
+
+    def _watch(self, trial: Trial) -> None:
+        if trial.is_pinned or trial.id not in self._measured or not self._is_active(trial):
+            return
+        measured = self._measured[trial.id]
+        kept = 100 - self._definition.hold_out
+        if not trial.is_doubted and measured.is_doubtful:
+            detail = f"The newest {_FEW - 5} treated runs."
+            self._step(trial, "share", "GAIN_DOUBTED", detail, min(_DOUBT_SHARE, kept))
+        elif trial.is_doubted and self._evidence.day >= trial.shared + _DOUBT_RUNS:
+            self._step(trial, "share", "GAIN_KEPT", "", kept)
+
+    def _promote(self) -> None:
+        """Promotes what has enough evidence among all experiments that there ever were.
+
+        Each experiment has a weight, and all weights are 1 together at most. What is promoted has
+        an e-value of 1 / (rate * weight * promotions) at least, with all promotions so far and
+        those of this look: so of all promotions, a share of `rate` at most is wrong, on average.
+
+        Source: Wang and Ramdas, "False discovery rate control with e-values", 2022: the proof
+        holds for any set in which each e-value is that large, and for e-processes that are stopped.
+        """
+        ready: list[tuple[float, Trial, Measured]] = []
+        for trial in self._free("experiment"):
+            measured = self._measured.get(trial.id)
+            least = math.log1p(-self._definition.least_effect / 100)
+            if measured and measured.effect is not None and measured.effect <= least:
+                ready.append((measured.gain_log_e - self._needed(trial), trial, measured))
+        ready.sort(key=lambda one: -one[0])
+        before = self._state.promoted
+        enough = max(
+            (k for k, one in enumerate(ready, 1) if one[0] >= -math.log(before + k)), default=0
+        )
+        for _, trial, measured in ready[:enough]:
+            detail = f"{percent(measured.effect or 0.0)} in {sum(measured.exposed)} runs."
+            share = 100 - self._definition.hold_out
+            self._step(trial, "promote", "GAIN_SHOWN", detail, share)
+
+    def _needed(self, trial: Trial) -> float:
+        """What the logarithm of its e-value needs, were it the only promotion."""
+        epoch = (trial.number or 0) // self._definition.experiments
+        log_weight = -(1 + epoch) * math.log(2) - math.log(self._definition.experiments)
+        return -math.log(self._definition.false_promotions) - log_weight
+
+    def _go_on(self, trial: Trial) -> None:
+        measured = self._measured.get(trial.id)
+        days = self._evidence.day - trial.since
+        if days >= self._definition.most_days:
+            if measured is None or not sum(measured.exposed):
+                self._step(trial, "end", "NEVER_EXPOSED", f"In {days:.0f} days.")
+                return
+            if measured.gain_log_e < _SHOWN or days >= 2 * self._definition.most_days:
+                self._step(trial, "end", "GAIN_LATE", self._words(measured))
+                return
+        if measured is None:
+            return
+        if min(measured.exposed) >= _FEW and measured.effect is not None:
+            half = math.log1p(-self._definition.least_effect / 200)
+            if measured.effect > half and measured.gain_log_e < 0:
+                self._step(trial, "end", "GAIN_SMALL", self._words(measured))
+                return
+        self._ramp(trial, measured)
+
+    def _ramp(self, trial: Trial, measured: Measured) -> None:
+        """One step up, unless the confidence sequence of the effect may still be all harm.
+
+        The last step needs one that excludes no effect, which is an e-value of 20.
+        """
+        ramp = self._definition.ramp
+        higher = [share for share in ramp if share > trial.share]
+        if not higher or measured.exposed[1] < _TREATED_RUNS:
+            return
+        if measured.harm_log_e > math.log(2) or (measured.effect or 0.0) > math.log(1.5):
+            return
+        if higher[0] > 50 and measured.gain_log_e < _SHOWN:
+            return
+        more = self._at_risk_ms(trial, higher[0]) - self._at_risk_ms(trial, trial.share)
+        if self._has_room(more):
+            self._step(trial, "share", "RAMP", self._words(measured), higher[0])
+
+    def _leave_shadow(self, trial: Trial) -> None:
+        shadow = self._evidence.shadows.get(trial.name)
+        days = self._evidence.day - trial.since
+        if shadow and shadow.failed:
+            self._step(trial, "end", "SHADOW_FAILED", f"{shadow.failed} times.")
+        elif shadow and shadow.runs >= self._definition.shadow_runs and not shadow.answers:
+            self._step(trial, "end", "SHADOW_SILENT", f"In {shadow.runs} runs.")
+        elif shadow and shadow.runs >= self._definition.shadow_runs:
+            share = self._definition.ramp[0]
+            if self._has_room(self._at_risk_ms(trial, share)):
+                detail = f"{shadow.answers} answers in {shadow.runs} runs."
+                self._step(trial, "start", "SHADOW_WELL", detail, share)
+        elif days >= self._definition.most_days:
+            self._step(trial, "end", "SHADOW_SILENT", f"It was not asked in {days:.0f} days.")
+
+    def _propose(self, candidates: Iterable[Candidate]) -> None:
+        """Proposes one change for each job that has none, as many as there is room for."""
+        ended = {event.trial for event in self._events if event.step in ("end", "promote")}
+        busy = [t for t in self._state.open if t.phase != "promoted" and t.id not in ended]
+        jobs = {trial.job for trial in busy}
+        # A job whose promotion is in doubt, or held, gets nothing new meanwhile.
+        jobs |= {t.job for t in self._state.open if t.is_doubted or t.is_held or t.is_pinned}
+        jobs |= {self._state.trials[e.trial].job for e in self._events if e.trial}
+        room = self._definition.at_once - len(busy)
+        rows = learned.table(self._state.trials.values())
+        for candidate in learned.order(self._fresh(candidates), rows):
+            if room <= 0:
+                break
+            if candidate.job not in jobs:
+                jobs.add(candidate.job)
+                room -= 1
+                self._events.append(
+                    self._event(
+                        "propose",
+                        "CANDIDATE_NEW",
+                        candidate.evidence,
+                        trial=candidate.id,
+                        candidate=candidate,
+                    )
+                )
+
+    def _fresh(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+        for candidate in candidates:
+            try:
+                points = candidate.points
+            except AqePilotError:
+                continue
+            taken = {
+                point
+                for team in self._evidence.teams.get(candidate.job, ())
+                for point in team.points
+            }
+            allowed = points and self._definition.may(candidate.job, points)
+            if allowed and not taken & set(points) and candidate.id not in self._state.trials:
+                yield candidate
+
+    def _is_active(self, trial: Trial) -> bool:
+        """Whether its hold-out is drawn: a newer change of the job is tried first."""
+        return active(self._state.open, trial.job) == trial
+
+    def _saved_ms(self, trial: Trial) -> float:
+        measured = self._measured.get(trial.id)
+        return measured.saved_ms if measured else 0.0
+
+    def _spent_ms(self) -> float:
+        """What trials cost in the days of the budget, in milliseconds of the metric."""
+        since = self._evidence.day - self._definition.harm_days
+        spent = 0.0
+        for trial in self._state.trials.values():
+            if trial.ended is None:
+                spent += trial.harm_ms + max(-self._saved_ms(trial), 0.0)
+            elif trial.ended >= since:
+                spent += trial.harm_ms
+        return spent
+
+    def _at_risk_ms(self, trial: Trial, share: float) -> float:
+        daily = self._figured.ms_per_day.get(trial.job, 0.0)
+        return _AT_RISK * _AT_RISK_DAYS * daily * share / 100
+
+    def _has_room(self, more: float) -> bool:
+        """Whether the budget covers one more risk beside what is spent and those there are."""
+        shares = {t.id: t.share for t in self._state.open if t.phase == "experiment"}
+        for event in self._events:
+            if event.step in ("end", "promote"):
+                shares.pop(event.trial, None)
+            elif event.step == "start" or event.trial in shares:
+                shares[event.trial] = event.share or 0.0
+        risks = sum(self._at_risk_ms(self._state.trials[t], share) for t, share in shares.items())
+        return self._spent_ms() + risks + more <= self._definition.harm_hours * _HOUR
+
+    def _step(
+        self, trial: Trial, step: Step, reason: str, detail: str = "", share: float | None = None
+    ) -> None:
+        self._done.add(trial.id)
+        base = None
+        if step == "start":
+            base = tuple(team.name for team in self._evidence.teams.get(trial.job, ()))
+        figures = self._figures_of(trial) if trial.id in self._measured else None
+        event = self._event(step, reason, detail, trial=trial.id)
+        self._events.append(
+            event.model_copy(update={"share": share, "base": base, "figures": figures})
+        )
+
+    def _event(
+        self,
+        step: Step,
+        reason: str,
+        detail: str = "",
+        *,
+        trial: str = "",
+        candidate: Candidate | None = None,
+    ) -> Event:
+        return Event(
+            look=self._look,
+            at=self._at,
+            step=step,
+            reason=reason,
+            detail=detail,
+            trial=trial,
+            day=self._evidence.day,
+            candidate=candidate,
+        )
+
+    def _figures_of(self, trial: Trial) -> Figures:
+        measured = self._measured[trial.id]
+        interval = self._figured.interval(trial.experiment)
+        return Figures(
+            control=measured.exposed[0],
+            treatment=measured.exposed[1],
+            effect=measured.effect,
+            lower=_finite(interval.lower if interval else -math.inf),
+            upper=_finite(interval.upper if interval else math.inf),
+            log_e=measured.gain_log_e,
+            saved_ms=measured.saved_ms,
+            ms_per_day=self._figured.ms_per_day.get(trial.job, 0.0),
+        )
+
+    def _words(self, measured: Measured) -> str:
+        effect = "not known" if measured.effect is None else percent(measured.effect)
+        return f"{effect} in {measured.exposed[0]} and {measured.exposed[1]} runs."
+
+
+def active(trials: Sequence[Trial], job: str) -> Trial | None:
+    """Returns the trial of a job whose arms are drawn: its experiment, else the newest promoted."""
+    own = [trial for trial in trials if trial.job == job and not trial.is_over]
+    by_phase: Callable[[str], list[Trial]] = lambda phase: [t for t in own if t.phase == phase]  # noqa: E731
+    if experiments := by_phase("experiment"):
+        return experiments[-1]
+    promoted = by_phase("promoted")
+    return max(promoted, key=lambda trial: trial.since) if promoted else None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
