@@ -37,7 +37,7 @@ from bench import repeated
 JOBS, DAYS, PAST = 200, 90, 14
 TURN = 40
 FAILS = 0.01
-BUDGET_HOURS = 150.0
+BUDGET_HOURS = 250.0
 _FIRST = datetime(2026, 1, 1, tzinfo=timezone.utc)
 _ZERO = _FIRST.timestamp() / 86400
 _HOUR = 3_600_000.0
@@ -126,7 +126,7 @@ class Fleet:
             # What is at stake is known roughly, and does not say what helps.
             stake = self.hours[number] * _HOUR * draw(0.2, 0.6)
             recipe = {GOOD: "hot_keys", TURNING: "hot_keys"}.get(kind, f"guess_{number % 4}")
-            text = f'name = "p"\nskew_join = "{number * 10 + len(kind)} > 0"\n'
+            text = f"name = \"p\"\nskew_join = \"'{kind}' = '{job}'\"\n"
             yield Planted(
                 kind,
                 effect,

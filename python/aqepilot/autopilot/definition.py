@@ -71,7 +71,7 @@ class Definition(BaseModel):
         ramp: Shares of runs that are treated, in percent: the first steps of an experiment.
         hold_out: Share of runs that a promoted policy leaves out, in percent.
         shadow_runs: Runs in shadow mode before an experiment.
-        most_days: Days that an experiment may take.
+        most_days: Days that an experiment may take; twice as many where its e-value is above 3.
         least_effect: A gain below so many percent is worth no policy.
         at_once: How many trials are in shadow mode or in an experiment at a time.
         harm_hours: The budget: hours of the metric that trials may cost the fleet in `harm_days`.

@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.signal import lfilter  # type: ignore[import-untyped,unused-ignore]
 
 from aqepilot.analysis.experiment import guards, randomization
 from aqepilot.analysis.experiment.adjustment import CLIPPED_AT
-from aqepilot.analysis.experiment.harm import middles
 from aqepilot.analysis.experiment.runs import Runs, numbered, rests_of
 from aqepilot.analysis.intervals import Interval
 
@@ -30,7 +30,9 @@ _BETS: Floats = np.exp2(np.arange(1, 6, dtype=np.float64))
 # So many runs say how the day was.
 _MANY = 10
 _NEWEST = 3
-_DOUBT_SDS = 2.5
+# What a run counts in the means of its arm after each later one.
+_KEPT = 0.8
+_DOUBT_SDS = 3.0
 _DOUBT_LEAST = math.log(1.1)
 
 
@@ -92,6 +94,7 @@ class Measured(NamedTuple):
         memory_log_e: The same of runs out of memory.
         mismatch: The e-value against the draw.
         is_doubtful: Whether the newest treated runs took longer than their experiment lets expect.
+        is_slower: The same of the newest runs of both arms.
         treated_ms: What the treated runs took.
     """
 
@@ -105,6 +108,7 @@ class Measured(NamedTuple):
     memory_log_e: float
     mismatch: float
     is_doubtful: bool
+    is_slower: bool
     treated_ms: float
 
     @property
@@ -158,7 +162,7 @@ class Figured:
         share, exposed = runs.share[rows], runs.exposed[rows]
         own, arm, p = self._rests[rows][exposed], treated[exposed], share[exposed]
         outcome = np.clip(own, -_MOST, _MOST)
-        outcome = outcome - middles(outcome, np.zeros(len(arm), dtype=np.int64), arm)
+        outcome = outcome - _middles(outcome, arm)
         failed = runs.failed[rows][exposed]
         memory = (
             np.zeros(len(rows), dtype=bool)
@@ -172,11 +176,12 @@ class Figured:
             randomization.log_e(-outcome, arm, p, _BETS),
             randomization.log_e(outcome, arm, p, _BETS),
             _turned(outcome, arm, p),
-            _difference(own, arm),
+            _difference(own, arm, p),
             _more(failed, arm, p),
             _more(memory, arm, p),
             guards.mismatch(treated, share),
             _doubtful(own[arm == 1]),
+            _doubtful(own),
             float(took[exposed][arm == 1].sum()),
         )
 
@@ -212,11 +217,34 @@ def _around(rests: Floats, ended: Floats) -> Floats:
     return np.where(count >= _MANY, (sums[last] - sums[first]) / np.maximum(count, 1), 0.0)
 
 
-def _difference(rests: Floats, arm: Any) -> float | None:
-    if not len(arm) or arm.min() == arm.max():
-        return None
+def _middles(outcome: Floats, arm: Any) -> Floats:
+    """Returns what lies between the means of both arms before each run, the newest runs most.
+
+    What is expected of a job follows its runs, so older ones say less. Each mean counts one
+    outcome of 0 more, as none is known at first.
+    """
+
+    def before(values: Floats) -> Floats:
+        kept = lfilter([1.0], [1.0, -_KEPT], values)
+        return np.concatenate([[0.0], kept[:-1]])
+
+    if not len(outcome):
+        return outcome
+    arms = (1.0 - arm, 1.0 * arm)
+    means = [before(outcome * own) / (1 + before(own)) for own in arms]
+    return np.asarray((means[0] + means[1]) / 2)
+
+
+def _difference(rests: Floats, arm: Any, share: Floats) -> float | None:
+    """The difference of means, of the runs with one share each: what is expected follows it."""
     clipped = np.clip(rests, -_MOST, _MOST)
-    return float(clipped[arm == 1].mean() - clipped[arm == 0].mean())
+    weights, differences = [], []
+    for p in np.unique(share):
+        treated, control = (clipped[(share == p) & (arm == a)] for a in (1, 0))
+        if len(treated) and len(control):
+            weights.append(len(treated) * len(control) / (len(treated) + len(control)))
+            differences.append(float(treated.mean() - control.mean()))
+    return float(np.average(differences, weights=weights)) if weights else None
 
 
 def _more(is_so: Any, arm: Any, share: Floats) -> float:
@@ -239,11 +267,11 @@ def _turned(outcome: Floats, arm: Any, share: Floats) -> float:
     return float(np.logaddexp.reduce(since) - math.log(len(_BETS)))
 
 
-def _doubtful(treated: Floats) -> bool:
+def _doubtful(rests: Floats) -> bool:
     """No test: what it says only widens the hold-out."""
-    if len(treated) < 2 * _NEWEST:
+    if len(rests) < 2 * _NEWEST:
         return False
-    clipped = np.clip(treated, -_CLIP, _CLIP)
+    clipped = np.clip(rests, -_CLIP, _CLIP)
     earlier, newest = clipped[:-_NEWEST], clipped[-_NEWEST:]
     spread = max(float(earlier.std()), 0.05)
     above = float(newest.mean() - np.median(earlier))

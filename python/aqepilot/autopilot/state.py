@@ -273,6 +273,8 @@ class State(BaseModel):
 
 # Steps that begin a phase.
 _BEGINS = ("start", "promote", "pin", "end")
+# Reasons of a new share for which runs are drawn anew: what was known is of another time.
+_REDRAWS = ("GAIN_DOUBTED", "GAIN_KEPT")
 
 
 def _changes(trial: Trial, event: Event) -> dict[str, object]:
@@ -280,7 +282,7 @@ def _changes(trial: Trial, event: Event) -> dict[str, object]:
     changes: dict[str, object] = {}
     if event.share is not None:
         changes |= {"share": event.share, "shared": event.day}
-    if event.step in _BEGINS:
+    if event.step in _BEGINS or event.reason in _REDRAWS:
         saved = (event.figures or trial.figures).saved_ms
         changes |= {
             "since": event.day,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 
 from aqepilot.analysis.experiment.guards import BROKEN
@@ -15,16 +15,18 @@ from aqepilot.autopilot.state import Candidate, Event, Figures, State, Step, Tri
 from aqepilot.errors import AqePilotError
 
 # An experiment that is ended says nothing wrong, so what ends it may be quick to do so.
-_HARM = math.log(10.0)
+_HARM = math.log(5.0)
 _FAILS = math.log(20.0)
-_TURNED = math.log(50.0)
+_TURNED = math.log(30.0)
 _SHOWN = math.log(20.0)
+# With such evidence of a gain an experiment may take twice its days.
+_HINTED = math.log(3.0)
 # A share stays until so many runs were treated.
 _TREATED_RUNS = 1
 # Before that, nothing is said of a gain that is small.
 _FEW = 8
 _DOUBT_SHARE = 50.0
-_DOUBT_RUNS = 12
+_DOUBT_DAYS = 12
 # What a trial that turns out bad may cost before that is seen: half of its treated time more, of
 # so many days.
 _AT_RISK = 0.5
@@ -117,7 +119,8 @@ class Steps:
         effect = "?" if measured.effect is None else percent(measured.effect)
         if trial.phase == "experiment" and measured.harm_log_e >= _HARM:
             return "HARM_SHOWN", f"{effect} in {arms}."
-        if trial.phase == "promoted" and measured.turn_log_e >= _TURNED:
+        is_shown = trial.is_doubted and measured.harm_log_e >= _SHOWN
+        if trial.phase == "promoted" and (is_shown or measured.turn_log_e >= _TURNED):
             return "GAIN_LOST", f"{effect} in {arms} since it was promoted."
         return None
 
@@ -138,15 +141,28 @@ class Steps:
             spent -= self._at_risk_ms(trial, trial.share)
 
     def _watch(self, trial: Trial) -> None:
-        if trial.is_pinned or trial.id not in self._measured or not self._is_active(trial):
+        """Widens the hold-out of what may have become slower, and narrows it again.
+
+        Where a newer change of the job is tried, both of its arms have this policy, too.
+        """
+        drawn = active(self._state.open, trial.job)
+        measured = self._measured.get(drawn.id) if drawn else None
+        if measured is None or drawn is None or trial.is_pinned:
             return
-        measured = self._measured[trial.id]
         kept = 100 - self._definition.hold_out
-        if not trial.is_doubted and measured.is_doubtful:
-            detail = f"The newest {_FEW - 5} treated runs."
-            self._step(trial, "share", "GAIN_DOUBTED", detail, min(_DOUBT_SHARE, kept))
-        elif trial.is_doubted and self._evidence.day >= trial.shared + _DOUBT_RUNS:
-            self._step(trial, "share", "GAIN_KEPT", "", kept)
+        if trial.is_doubted:
+            is_over = self._evidence.day >= trial.shared + _DOUBT_DAYS
+            if is_over or (drawn == trial and measured.gain_log_e >= _HINTED):
+                self._step(trial, "share", "GAIN_KEPT", "", kept)
+        elif measured.is_doubtful if drawn == trial else measured.is_slower:
+            # Of several, the newest is looked at first.
+            newest = max(
+                (t for t in self._state.open if t.job == trial.job and t.phase == "promoted"),
+                key=lambda t: t.since,
+            )
+            if newest == trial and not drawn.is_doubted:
+                detail = "The newest runs of the job."
+                self._step(trial, "share", "GAIN_DOUBTED", detail, min(_DOUBT_SHARE, kept))
 
     def _promote(self) -> None:
         """Promotes what has enough evidence among all experiments that there ever were.
@@ -187,7 +203,7 @@ class Steps:
             if measured is None or not sum(measured.exposed):
                 self._step(trial, "end", "NEVER_EXPOSED", f"In {days:.0f} days.")
                 return
-            if measured.gain_log_e < _SHOWN or days >= 2 * self._definition.most_days:
+            if measured.gain_log_e < _HINTED or days >= 2 * self._definition.most_days:
                 self._step(trial, "end", "GAIN_LATE", self._words(measured))
                 return
         if measured is None:
@@ -272,10 +288,6 @@ class Steps:
             if allowed and not taken & set(points) and candidate.id not in self._state.trials:
                 yield candidate
 
-    def _is_active(self, trial: Trial) -> bool:
-        """Whether its hold-out is drawn: a newer change of the job is tried first."""
-        return active(self._state.open, trial.job) == trial
-
     def _saved_ms(self, trial: Trial) -> float:
         measured = self._measured.get(trial.id)
         return measured.saved_ms if measured else 0.0
@@ -293,7 +305,10 @@ class Steps:
 
     def _at_risk_ms(self, trial: Trial, share: float) -> float:
         daily = self._figured.ms_per_day.get(trial.job, 0.0)
-        return _AT_RISK * _AT_RISK_DAYS * daily * share / 100
+        measured = self._measured.get(trial.id)
+        # The more evidence there is of a gain, the less is at risk.
+        doubt = math.exp(-max(measured.gain_log_e, 0.0)) if measured else 1.0
+        return _AT_RISK * _AT_RISK_DAYS * daily * share / 100 * doubt
 
     def _has_room(self, more: float) -> bool:
         """Whether the budget covers one more risk beside what is spent and those there are."""
@@ -359,13 +374,16 @@ class Steps:
 
 
 def active(trials: Sequence[Trial], job: str) -> Trial | None:
-    """Returns the trial of a job whose arms are drawn: its experiment, else the newest promoted."""
+    """Returns the trial of a job whose arms are drawn.
+
+    A promoted one that is in doubt comes first, then the experiment, then the newest promoted one.
+    """
     own = [trial for trial in trials if trial.job == job and not trial.is_over]
-    by_phase: Callable[[str], list[Trial]] = lambda phase: [t for t in own if t.phase == phase]  # noqa: E731
-    if experiments := by_phase("experiment"):
-        return experiments[-1]
-    promoted = by_phase("promoted")
-    return max(promoted, key=lambda trial: trial.since) if promoted else None
+    promoted = sorted((t for t in own if t.phase == "promoted"), key=lambda t: t.since)
+    doubted = [trial for trial in promoted if trial.is_doubted]
+    experiments = [trial for trial in own if trial.phase == "experiment"]
+    drawn = doubted or experiments or promoted
+    return drawn[-1] if drawn else None
 
 
 def _finite(value: float) -> float | None:

@@ -57,7 +57,7 @@ def harmed(
     rest, number, treated, share = rest[order], number[order], treated[order], share[order]
     outcome = np.clip(rest, -_MOST, _MOST)
     log_es = randomization.log_es(
-        outcome - middles(outcome, number, treated), treated, share, number, _BETS, len(names)
+        outcome - _middles(outcome, number, treated), treated, share, number, _BETS, len(names)
     )
     starts = np.searchsorted(number, np.arange(len(names) + 1))
 
@@ -76,7 +76,7 @@ def harmed(
     }
 
 
-def middles(outcome: Floats, number: Ints, treated: Any) -> Floats:
+def _middles(outcome: Floats, number: Ints, treated: Any) -> Floats:
     """Returns what lies between the means of both arms before each unit, of those with its number.
 
     Units of one number stand together. Each mean counts one outcome of 0 more, as none is known at
