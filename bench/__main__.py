@@ -62,7 +62,7 @@ PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 PARTS = (
     *("ask", "short", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
     *("recipes", "shapes", "fleet", "repeats", "slots", "suggestions", "reported", "overhead"),
-    *("first_query", "history", "drift", "assistant", "tune", "ui"),
+    *("first_query", "history", "drift", "assistant", "tune", "ui", "autopilot", "autopilot_days"),
 )
 
 
@@ -145,6 +145,19 @@ def main() -> None:
         figures["experiments_of_jobs"] = recurring.ab(options.experiments)
         figures["days"] = recurring.days(max(1, options.experiments // 10))
         figures["verdicts"] = recurring.verdicts(options.experiments)
+    if "autopilot" in options.part:
+        from bench import autopilot
+
+        figures["autopilot"] = {}
+        for looks, name in ((1, "each night"), (24, "each hour")):
+            if looks in options.looks:
+                fleets = autopilot.measure(options.fleets, looks_per_day=looks, seed=options.seed)
+                figures["autopilot"][name] = fleets
+                _write(options, where, figures)
+    if "autopilot_days" in options.part:
+        from bench import autopilot_days
+
+        figures["autopilot_days"] = autopilot_days.measure(options.days, options.scale)
     if "million" in options.part:
         from bench import million
 
@@ -226,6 +239,16 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
             ("what", "decisions a second and core"),
             [(what, f"{n:,.0f}") for what, n in log["decisions_per_second_and_core"].items()],
         )
+    if "autopilot" in figures:
+        from bench import autopilot
+
+        title = "The autopilot over simulated fleets of 200 daily jobs, 90 days"
+        lines += _table(title, autopilot.HEAD, autopilot.table(figures["autopilot"]))
+    if "autopilot_days" in figures:
+        from bench import autopilot_days
+
+        title = "The autopilot over a fleet that runs"
+        lines += _table(title, autopilot_days.HEAD, autopilot_days.table(figures["autopilot_days"]))
     if "assistant" in figures:
         lines += _table(*assistant.table(figures["assistant"]))
     for table in ui.tables(figures["ui"]) if "ui" in figures else ():
@@ -355,6 +378,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--days", type=int, default=28, help="of the fleet and of drift (default 28)"
     )
+    parser.add_argument("--fleets", type=int, default=5, help="of autopilot (default 5)")
+    parser.add_argument(
+        "--looks",
+        type=lambda text: [int(word) for word in _words(text)],
+        default=[1, 24],
+        help="of autopilot in a day: 1, 24 or both (default 1,24)",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of autopilot (default 1)")
     parser.add_argument("--megabytes", type=int, default=1000, help="of the log (default 1000)")
     parser.add_argument(
         "--decisions", type=int, default=400_000, help="that are replayed (default 400,000)"

@@ -15,7 +15,7 @@ import csv
 import json
 import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
@@ -365,8 +365,53 @@ def _counted(values: list[str]) -> dict[str, int]:
 def measure(
     fleets: int, *, looks_per_day: int = 1, seed: int = 1, **size: Any
 ) -> list[dict[str, Any]]:
-    """Returns what came of each of some simulated fleets."""
+    """Returns what the autopilot did with each of some simulated fleets, as `simulated` does."""
     return [
         simulated(np.random.default_rng([seed, number]), looks_per_day=looks_per_day, **size)
         for number in range(fleets)
     ]
+
+
+HEAD = ("figure", "each night", "each hour")
+_SHOWN: dict[str, Callable[[list[dict[str, Any]]], str]] = {
+    "fleets": lambda rows: str(len(rows)),
+    "policies that help": lambda rows: _sum(rows, "good"),
+    "promotions": lambda rows: _sum(rows, "promoted"),
+    "false promotions": lambda rows: _sum(rows, "false"),
+    "gain on day 60, of an oracle's": lambda rows: _range(rows, "captured_at_60"),
+    "gain on day 90": lambda rows: _range(rows, "captured_at_90"),
+    "gain of days 1 to 60 together": lambda rows: _range(rows, "captured_60"),
+    "most harm in 30 days, hours": lambda rows: (
+        f"{max(row['harm_hours'] for row in rows):.0f} of {rows[0]['budget_hours']:.0f}"
+    ),
+    "days to promote": lambda rows: _days(rows, "days_to_promote"),
+    "days to take a bad policy back": lambda rows: _days(rows, "days_to_end_bad"),
+    "days to take back what turns bad": lambda rows: _days(rows, "days_to_end_turned"),
+    "policies that help, taken back": lambda rows: _sum(rows, "ended_good"),
+}
+
+
+def table(figures: Mapping[str, list[dict[str, Any]]]) -> list[tuple[str, ...]]:
+    """Returns the rows of a table with `HEAD`."""
+    kinds = HEAD[1:]
+    return [
+        (what, *(shown(figures[kind]) if figures.get(kind) else "" for kind in kinds))
+        for what, shown in _SHOWN.items()
+    ]
+
+
+def _sum(rows: list[dict[str, Any]], key: str) -> str:
+    return str(sum(row[key] for row in rows))
+
+
+def _range(rows: list[dict[str, Any]], key: str) -> str:
+    shares = sorted(100 * row[key] for row in rows)
+    return f"{np.median(shares):.0f} % ({shares[0]:.0f} to {shares[-1]:.0f})"
+
+
+def _days(rows: list[dict[str, Any]], key: str) -> str:
+    days = [value for row in rows for value in row[key]]
+    if not days:
+        return ""
+    low, middle, high = np.percentile(days, [10, 50, 90])
+    return f"{middle:.0f} ({low:.0f} to {high:.0f}), {len(days)}"

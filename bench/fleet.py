@@ -139,6 +139,18 @@ def _run(
     )
     if done.returncode:
         raise SystemExit(f"the day of {date:%Y-%m-%d} failed:\n{done.stderr[-3000:]}")
+    move(events, folder / "logs", begun, date)
+
+
+def move(events: Path, logs: Path, begun: int, date: datetime) -> None:
+    """Moves the logs of applications to the day that they are to be of.
+
+    Args:
+        events: Where they are.
+        logs: Where they go.
+        begun: When the first one began, in milliseconds since the epoch.
+        date: When that is to have been.
+    """
     ended = int(time.time() * 1000)
     by = int(date.timestamp() * 1000) - begun
 
@@ -150,7 +162,7 @@ def _run(
         # Spark writes a checksum of the file beside it.
         if not log.name.startswith("."):
             text = _MILLIS.sub(moved, log.read_text("utf-8"))
-            (folder / "logs" / log.name).write_text(text, encoding="utf-8")
+            (logs / log.name).write_text(text, encoding="utf-8")
         log.unlink()
 
 

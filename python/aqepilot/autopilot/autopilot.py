@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from aqepilot.autopilot.definition import Definition
 from aqepilot.autopilot.delivery import deliver
-from aqepilot.autopilot.evidence import Evidence
+from aqepilot.autopilot.evidence import Evidence, Measured
 from aqepilot.autopilot.journal import Journal, MovedError
 from aqepilot.autopilot.names import Action
 from aqepilot.autopilot.state import ALL, Candidate, Event, Figures, State, Trial
@@ -37,6 +37,7 @@ class Autopilot:
         self.definition = definition
         self._conf = dict(conf or {})
         self.journal = Journal(definition.state, self._conf)
+        self._measured: dict[tuple[str, int], Measured | None] = {}
 
     def look(
         self, name: str, known: Known, *, with_figures: bool = True, now: datetime | None = None
@@ -63,7 +64,7 @@ class Autopilot:
                 self._deliver(state, name, now)
                 return []
             evidence, candidates = known(state)
-            steps = Steps(self.definition, state, evidence, name, now)
+            steps = Steps(self.definition, state, evidence, name, now, self._measured)
             events = steps.decide(candidates)
             figures = steps.figures() if with_figures else {}
             try:

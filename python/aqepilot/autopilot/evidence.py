@@ -123,11 +123,19 @@ class Figured:
     Args:
         evidence: What is known.
         metric: What decides.
+        known: What earlier looks measured, by experiment and number of its runs, which is kept up;
+            null for nothing. What earlier runs say does not change by later ones.
     """
 
-    def __init__(self, evidence: Evidence, metric: str) -> None:
+    def __init__(
+        self,
+        evidence: Evidence,
+        metric: str,
+        known: dict[tuple[str, int], Measured | None] | None = None,
+    ) -> None:
         self._evidence = evidence
         self._metric = metric
+        self._known = {} if known is None else known
         names, number = numbered(evidence.experiment)
         order = np.argsort(number, kind="stable")
         starts = np.searchsorted(number[order], np.arange(len(names) + 1))
@@ -154,6 +162,12 @@ class Figured:
 
     def measure(self, name: str) -> Measured | None:
         """Returns what the runs of an experiment say; null where there are none."""
+        key = (name, len(self._rows.get(name, ())))
+        if key not in self._known:
+            self._known[key] = self._measure(name)
+        return self._known[key]
+
+    def _measure(self, name: str) -> Measured | None:
         rows = self._drawn(name)
         if rows is None:
             return None

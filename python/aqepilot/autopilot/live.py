@@ -24,8 +24,10 @@ class Live(BaseModel):
 
 def live(state: State) -> Live:
     """Returns the settings of all jobs that have a trial."""
-    jobs = dict.fromkeys(trial.job for trial in state.open)
-    return Live(jobs={job: settings(state, job) for job in sorted(jobs)})
+    jobs: dict[str, list[Trial]] = {}
+    for trial in state.open:
+        jobs.setdefault(trial.job, []).append(trial)
+    return Live(jobs={job: _settings(own, job) for job, own in sorted(jobs.items())})
 
 
 def settings(state: State, job: str) -> dict[str, str]:
@@ -35,7 +37,10 @@ def settings(state: State, job: str) -> dict[str, str]:
         state: The state.
         job: The job.
     """
-    own = [trial for trial in state.open if trial.job == job]
+    return _settings([trial for trial in state.open if trial.job == job], job)
+
+
+def _settings(own: list[Trial], job: str) -> dict[str, str]:
     conf: dict[str, str] = {}
     for trial in own:
         conf |= trial.policy("shadow" if trial.phase == "shadow" else "enforce").to_conf()

@@ -43,6 +43,7 @@ class Steps:
         evidence: What the runs say.
         look: The look's name.
         at: The time that events get; null for now.
+        known: As for `Figured`.
     """
 
     def __init__(
@@ -52,13 +53,14 @@ class Steps:
         evidence: Evidence,
         look: str,
         at: datetime | None = None,
+        known: dict[tuple[str, int], Measured | None] | None = None,
     ) -> None:
         self._definition = definition
         self._state = state
         self._evidence = evidence
         self._look = look
         self._at = at or datetime.now(timezone.utc).replace(microsecond=0)
-        self._figured = Figured(evidence, definition.metric)
+        self._figured = Figured(evidence, definition.metric, known)
         self._measured: dict[str, Measured] = {}
         for trial in state.open:
             if trial.phase != "shadow" and (one := self._figured.measure(trial.experiment)):

@@ -32,6 +32,18 @@ def main() -> None:
     """Replace decisions of Spark's adaptive query execution by policies in SQL or Python."""
 
 
-for _group in (policies, fleet, logs, analysis, history, pins, tuning, bench, experiments, autopilot, mcp):
+for _group in (
+    policies,
+    fleet,
+    logs,
+    analysis,
+    history,
+    pins,
+    tuning,
+    bench,
+    experiments,
+    autopilot,
+    mcp,
+):
     for _command in _group.COMMANDS:
         main.add_command(_command)
