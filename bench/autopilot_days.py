@@ -20,6 +20,7 @@ from rich.console import Console
 import submitting
 import tpcds
 from aqepilot import catalog, control, read_log
+from aqepilot.eventlog.events import expr
 from aqepilot.submit.check import local_session
 from bench import turns
 from bench.fleet import move
@@ -157,8 +158,7 @@ def _by_day(logs: Path) -> list[dict[str, Any]]:
             read_log(spark, logs)
             .queries.where("job IS NOT NULL")
             .groupBy("run")
-            .agg({"task_ms": "sum", "executor_core_ms": "sum"})
-            .toDF("run", "task_ms", "core_ms")
+            .agg(expr("sum(task_ms) AS task_ms"), expr("sum(executor_core_ms) AS core_ms"))
             .orderBy("run")
             .collect()
         )

@@ -135,6 +135,8 @@ class Seen:
 
     def _teams(self) -> dict[str, tuple[TeamPolicy, ...]]:
         """The team's policies in each job's newest run that has a policy at all."""
+        from pyspark.sql import functions
+
         newest = self.jobs.groupBy("job").agg({"at": "max"}).toDF("job", "at")
         logs = self.jobs.join(newest, ["job", "at"]).select("log", "job")
         rows = (
@@ -143,8 +145,10 @@ class Seen:
             )
             .join(logs, "log")
             .groupBy("job", "policy")
-            .agg({"point": "collect_set", "time": "min"})
-            .toDF("job", "policy", "points", "time")
+            .agg(
+                functions.expr("collect_set(point) AS points"),
+                functions.expr("min(time) AS time"),
+            )
             .orderBy("job", "time", "policy")
             .collect()
         )

@@ -189,13 +189,15 @@ def _drawn_of_many(log: Frames, own: Column) -> DataFrame:
     from pyspark.sql.functions import expr
 
     arms = "transform(split(first_arms, ','), a -> split(trim(a), ':'))"
-    weights = [f"cast(arms_listed[{i}][1] AS double)" for i in (0, 1)]
+    # A broken line may have anything for arms.
+    names, weights = ([f"get(get(arms_listed, {i}), {j})" for i in (0, 1)] for j in (0, 1))
+    control, treatment = (f"try_cast({weight} AS double)" for weight in weights)
     return (
         _assigned(log, own)
         .withColumn("arms_listed", expr(arms))
-        .where("size(arms_listed) > 1 AND arm IN (arms_listed[0][0], arms_listed[1][0])")
-        .withColumn("share", expr(f"try_divide({weights[1]}, {weights[0]} + {weights[1]})"))
-        .withColumn("treated", expr("arm = arms_listed[1][0]"))
+        .where(f"arm IN ({', '.join(names)})")
+        .withColumn("share", expr(f"try_divide({treatment}, {treatment} + {control})"))
+        .withColumn("treated", expr(f"arm = {names[1]}"))
     )
 
 
