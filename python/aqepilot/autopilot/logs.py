@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # What ends later than that after the look has a clock that is wrong, or is of the future.
 _LATE_DAYS = 1.0
 _PAST_DAYS = 400.0
+# A broken line may have anything for a fingerprint.
+_IS_WHOLE = "fingerprint IS NULL OR fingerprint RLIKE '^[0-9a-f]{2,64}$'"
 JOB = "coalesce(job, app_name)"
 
 
@@ -73,8 +75,8 @@ class Seen:
 
         every = self._log
         return every.replace(
-            queries=own(every.queries),
-            decisions=own(every.decisions),
+            queries=own(every.queries.where(_IS_WHOLE)),
+            decisions=own(every.decisions.where(_IS_WHOLE)),
             stages=own(every.stages),
             applications=own(every.applications),
             experiments=own(every.experiments),
@@ -134,7 +136,7 @@ class Seen:
         }
 
     def _teams(self) -> dict[str, tuple[TeamPolicy, ...]]:
-        """The team's policies in each job's newest run that has a policy at all."""
+        """The team's policies in each job's newest run."""
         from pyspark.sql import functions
 
         newest = self.jobs.groupBy("job").agg({"at": "max"}).toDF("job", "at")
