@@ -108,7 +108,7 @@ class Search:
         self._has_held_out = has_held_out
 
     def run(self, evidence: Evidence) -> Evidence:
-        """Goes on to the end, and returns what came of it."""
+        """Goes on to the end; that it is finished is for the caller to save."""
         self._begun = time.monotonic() - evidence.search_ms / 1000
         while len(evidence.tries) < self._limits.tries and not self._is_over():
             proposal = self._searcher(
@@ -127,16 +127,16 @@ class Search:
             if self._has_held_out and is_open:
                 for measured in self._fresh(answers, evidence.held_out, held_out=True):
                     evidence = self._save(evidence.changed(held_out=measured))
-        return self._save(evidence.changed(is_finished=True))
+        return self._save(evidence).changed(is_finished=True)
 
     def _is_over(self) -> bool:
         seconds = self._limits.seconds
         return seconds is not None and time.monotonic() - self._begun > seconds
 
     def _save(self, evidence: Evidence) -> Evidence:
-        spent = evidence.changed(search_ms=(time.monotonic() - self._begun) * 1000)
-        self._saved(spent)
-        return spent
+        now = evidence.changed(search_ms=(time.monotonic() - self._begun) * 1000)
+        self._saved(now)
+        return now
 
     def _tried(self, evidence: Evidence, proposal: Proposal) -> Evidence:
         best = _best_ms(evidence)

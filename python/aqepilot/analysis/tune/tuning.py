@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -114,6 +115,7 @@ def tune(
         loop = Search(runs, searcher, limits, margin, drawn, saved, has_held_out)
         evidence = loop.run(evidence)
         _write(runs, evidence, out)
+        saved(evidence)
     is_there = evidence.is_real and out.is_file()
     spent = prices.cost(evidence.search_ms * slots) if prices else None
     return Tuned(evidence, out if is_there else None, spent)
@@ -123,7 +125,9 @@ def _begun(
     runs: SparkRuns, spark: SparkSession, name: str, slots: int, before: Evidence | None
 ) -> Evidence:
     """The evidence of a search that begins, or that goes on."""
+    begin = time.perf_counter()
     plain_ms, has_same_rows, choices, starts = runs.begin()
+    spent_ms = (time.perf_counter() - begin) * 1000
     if before is None:
         return Evidence(
             query=name,
@@ -134,13 +138,14 @@ def _begun(
             plain_ms=plain_ms,
             choices=choices,
             starts=starts,
+            search_ms=spent_ms,
         )
     if before.fingerprints != runs.fingerprints:
         message = (
             "the evidence that is there is about another query: name another file, or take it away."
         )
         raise AqePilotError(Problem("EVIDENCE_OTHER_QUERY", message, name))
-    return before
+    return before.changed(search_ms=before.search_ms + spent_ms)
 
 
 def _write(runs: SparkRuns, evidence: Evidence, out: Path) -> None:
