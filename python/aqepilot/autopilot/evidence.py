@@ -93,8 +93,6 @@ class Measured(NamedTuple):
         failures_log_e: Logarithm of the e-value against the treatment failing no more often.
         memory_log_e: The same of runs out of memory.
         mismatch: The e-value against the draw.
-        is_doubtful: Whether the newest treated runs took longer than their experiment lets expect.
-        is_slower: The same of the newest runs of both arms.
         treated_ms: What the treated runs took.
     """
 
@@ -107,8 +105,6 @@ class Measured(NamedTuple):
     failures_log_e: float
     memory_log_e: float
     mismatch: float
-    is_doubtful: bool
-    is_slower: bool
     treated_ms: float
 
     @property
@@ -142,6 +138,14 @@ class Figured:
         self._rows = {
             name: order[starts[i] : starts[i + 1]] for i, name in enumerate(names) if name
         }
+
+    @cached_property
+    def _jobs(self) -> dict[str, Any]:
+        """The rows of each job."""
+        listed, number = numbered(self._evidence.runs.job)
+        order = np.argsort(number, kind="stable")
+        starts = np.searchsorted(number[order], np.arange(len(listed) + 1))
+        return {name: order[starts[i] : starts[i + 1]] for i, name in enumerate(listed)}
 
     @cached_property
     def _rests(self) -> Floats:
@@ -194,10 +198,36 @@ class Figured:
             _more(failed, arm, p),
             _more(memory, arm, p),
             guards.mismatch(treated, share),
-            _doubtful(own[arm == 1]),
-            _doubtful(own),
             float(took[exposed][arm == 1].sum()),
         )
+
+    def is_slower(self, job: str, since: float, hold_outs: str) -> bool:
+        """Returns whether a job's newest runs took longer than those before them.
+
+        No test: what it says only widens the hold-out.
+
+        Args:
+            job: The job.
+            since: Since which day runs are looked at.
+            hold_outs: What the experiments' names begin with, whose controls are left out.
+        """
+        evidence = self._evidence
+        rows = self._jobs.get(job, np.array([], dtype=np.int64))
+        rows = rows[(evidence.runs.ended[rows] >= since) & ~evidence.runs.failed[rows]]
+        is_control = [
+            str(name).startswith(hold_outs) and not treated
+            for name, treated in zip(
+                evidence.experiment[rows], evidence.runs.treated[rows], strict=True
+            )
+        ]
+        rests = self._rests[rows[~np.array(is_control, dtype=bool)]]
+        if len(rests) < 2 * _NEWEST:
+            return False
+        clipped = np.clip(rests, -_CLIP, _CLIP)
+        earlier, newest = clipped[:-_NEWEST], clipped[-_NEWEST:]
+        spread = max(float(earlier.std()), 0.05)
+        above = float(newest.mean() - np.median(earlier))
+        return above > max(_DOUBT_LEAST, _DOUBT_SDS * spread / math.sqrt(_NEWEST))
 
     def interval(self, name: str) -> Interval | None:
         """Returns the effect with its confidence sequence; null where there are no runs."""
@@ -279,17 +309,6 @@ def _turned(outcome: Floats, arm: Any, share: Floats) -> float:
     before = np.vstack([np.zeros((1, len(_BETS))), sums])
     since = before[-1] - np.minimum.accumulate(before)[-1]
     return float(np.logaddexp.reduce(since) - math.log(len(_BETS)))
-
-
-def _doubtful(rests: Floats) -> bool:
-    """No test: what it says only widens the hold-out."""
-    if len(rests) < 2 * _NEWEST:
-        return False
-    clipped = np.clip(rests, -_CLIP, _CLIP)
-    earlier, newest = clipped[:-_NEWEST], clipped[-_NEWEST:]
-    spread = max(float(earlier.std()), 0.05)
-    above = float(newest.mean() - np.median(earlier))
-    return above > max(_DOUBT_LEAST, _DOUBT_SDS * spread / math.sqrt(_NEWEST))
 
 
 def names(experiments: Iterable[Any]) -> Texts:

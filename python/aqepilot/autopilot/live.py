@@ -47,7 +47,8 @@ def _settings(own: list[Trial], job: str) -> dict[str, str]:
     asked = [*teams(own), *_newest_first(own)]
     shadows = [trial for trial in own if trial.phase == "shadow"]
     drawn = active(own, job)
-    if drawn and not shadows and (arms := _arms(own, drawn)):
+    # A shadow is no arm: for its runs there is no hold-out, but of what is in doubt.
+    if drawn and (drawn.is_doubted or not shadows) and (arms := _arms(own, drawn)):
         experiment = Experiment(name=drawn.experiment, arms=arms)
         return conf | experiment.to_conf()
     return conf | ({f"{PREFIX}policies": ",".join(asked)} if asked else {})

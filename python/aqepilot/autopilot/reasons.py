@@ -15,14 +15,15 @@ REASONS = {
     "DRAW_BROKEN": "the arms have other numbers of runs than were drawn",
     "GAIN_SMALL": "the runs show no gain that is worth a policy",
     "GAIN_LATE": "the experiment took as many days as it may, without a result",
-    "GAIN_LOST": "against the runs of the hold-out, the promoted policy makes runs longer",
+    "GAIN_LOST": "against the runs of the hold-out, the promoted policy makes runs longer, or a "
+    "doubt about its gain stays",
     "GAIN_DOUBTED": "the newest treated runs took longer than expected: the hold-out is widened, "
     "to find out",
-    "GAIN_KEPT": "the wider hold-out has not confirmed the doubt",
+    "GAIN_KEPT": "the wider hold-out shows the gain",
     "SHADOW_FAILED": "answers of the policy failed in shadow mode",
     "SHADOW_SILENT": "the policy had no answer in shadow mode",
     "NEVER_EXPOSED": "no run came to a decision on which the arms differ",
-    "BUDGET_SPENT": "the budget of harm is spent: what harms most is taken back",
+    "BUDGET_SPENT": "the budget of harm is spent, or a twentieth of it by this trial alone",
     "TEAM_POLICY": "a policy of the team's decides at the same point of the job",
     "JOB_LEFT": "the definition no longer names the job or the point",
     "HELD": "a person holds the trial as it is",

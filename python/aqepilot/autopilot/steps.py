@@ -11,7 +11,7 @@ from aqepilot.analysis.intervals import percent
 from aqepilot.autopilot import learned
 from aqepilot.autopilot.definition import Definition
 from aqepilot.autopilot.evidence import Evidence, Figured, Measured
-from aqepilot.autopilot.state import Candidate, Event, Figures, State, Step, Trial
+from aqepilot.autopilot.state import PREFIX, Candidate, Event, Figures, State, Step, Trial
 from aqepilot.errors import AqePilotError
 
 # An experiment that is ended says nothing wrong, so what ends it may be quick to do so.
@@ -31,6 +31,7 @@ _DOUBT_DAYS = 12
 # so many days.
 _AT_RISK = 0.5
 _AT_RISK_DAYS = 5
+_MOST_OF_BUDGET = 0.05
 _HOUR = 3_600_000
 
 
@@ -127,7 +128,10 @@ class Steps:
         return None
 
     def _keep_to_budget(self) -> None:
-        """Takes back what harms most, while the fleet's harm is above its budget."""
+        """Takes back what harms most, while the fleet's harm is above its budget.
+
+        No trial by itself may cost more than a part of it.
+        """
         spent = self._spent_ms()
         budget = self._definition.harm_hours * _HOUR
         worst = sorted(
@@ -135,12 +139,17 @@ class Steps:
             key=self._saved_ms,
         )
         for trial in worst:
-            if spent <= budget or self._saved_ms(trial) >= 0 or trial.is_pinned:
+            is_dear = -self._saved_ms(trial) > _MOST_OF_BUDGET * budget
+            if (spent <= budget and not is_dear) or self._saved_ms(trial) >= 0:
                 break
-            detail = f"The fleet's trials cost {spent / _HOUR:.1f} hours of {budget / _HOUR:.1f}."
+            if trial.is_pinned:
+                continue
+            own = -self._saved_ms(trial) / _HOUR
+            whole = f"all trials cost {spent / _HOUR:.1f} of {budget / _HOUR:.1f}"
+            detail = f"It cost {own:.1f} hours, and {whole}."
             self._step(trial, "end", "BUDGET_SPENT", detail)
             # What it has cost stays; what it would cost further is saved.
-            spent -= self._at_risk_ms(trial, trial.share)
+            spent -= self._at_risk_ms(trial.job, trial.share, trial)
 
     def _watch(self, trial: Trial) -> None:
         """Widens the hold-out of what may have become slower, and narrows it again.
@@ -154,9 +163,12 @@ class Steps:
         kept = 100 - self._definition.hold_out
         if trial.is_doubted:
             is_over = self._evidence.day >= trial.shared + _DOUBT_DAYS
-            if is_over or (drawn == trial and measured.gain_log_e >= _HINTED):
-                self._step(trial, "share", "GAIN_KEPT", "", kept)
-        elif measured.is_doubtful if drawn == trial else measured.is_slower:
+            least = math.log1p(-self._definition.least_effect / 100)
+            if is_over and (measured.effect is None or measured.effect > least):
+                self._step(trial, "end", "GAIN_LOST", self._words(measured))
+            elif is_over or (drawn == trial and measured.gain_log_e >= _HINTED):
+                self._step(trial, "share", "GAIN_KEPT", self._words(measured), kept)
+        elif self._figured.is_slower(trial.job, trial.since, f"{PREFIX}.{trial.id}."):
             # Of several, the newest is looked at first.
             newest = max(
                 (t for t in self._state.open if t.job == trial.job and t.phase == "promoted"),
@@ -230,7 +242,9 @@ class Steps:
             return
         if higher[0] > 50 and measured.gain_log_e < _SHOWN:
             return
-        more = self._at_risk_ms(trial, higher[0]) - self._at_risk_ms(trial, trial.share)
+        more = self._at_risk_ms(trial.job, higher[0], trial) - self._at_risk_ms(
+            trial.job, trial.share, trial
+        )
         if self._has_room(more):
             self._step(trial, "share", "RAMP", self._words(measured), higher[0])
 
@@ -243,7 +257,7 @@ class Steps:
             self._step(trial, "end", "SHADOW_SILENT", f"In {shadow.runs} runs.")
         elif shadow and shadow.runs >= self._definition.shadow_runs:
             share = self._definition.ramp[0]
-            if self._has_room(self._at_risk_ms(trial, share)):
+            if self._has_room(self._at_risk_ms(trial.job, share, trial)):
                 detail = f"{shadow.answers} answers in {shadow.runs} runs."
                 self._step(trial, "start", "SHADOW_WELL", detail, share)
         elif days >= self._definition.most_days:
@@ -258,11 +272,15 @@ class Steps:
         jobs |= {t.job for t in self._state.open if t.is_doubted or t.is_held or t.is_pinned}
         jobs |= {self._state.trials[e.trial].job for e in self._events if e.trial}
         room = self._definition.at_once - len(busy)
+        share = self._definition.ramp[0]
+        waiting = sum(self._at_risk_ms(t.job, share) for t in busy if t.phase == "shadow")
         rows = learned.table(self._state.trials.values())
         for candidate in learned.order(self._fresh(candidates), rows):
             if room <= 0:
                 break
-            if candidate.job not in jobs:
+            risk = self._at_risk_ms(candidate.job, share)
+            if candidate.job not in jobs and self._has_room(waiting + risk):
+                waiting += risk
                 jobs.add(candidate.job)
                 room -= 1
                 self._events.append(
@@ -305,9 +323,9 @@ class Steps:
                 spent += trial.harm_ms
         return spent
 
-    def _at_risk_ms(self, trial: Trial, share: float) -> float:
-        daily = self._figured.ms_per_day.get(trial.job, 0.0)
-        measured = self._measured.get(trial.id)
+    def _at_risk_ms(self, job: str, share: float, trial: Trial | None = None) -> float:
+        daily = self._figured.ms_per_day.get(job, 0.0)
+        measured = self._measured.get(trial.id) if trial else None
         # The more evidence there is of a gain, the less is at risk.
         doubt = math.exp(-max(measured.gain_log_e, 0.0)) if measured else 1.0
         return _AT_RISK * _AT_RISK_DAYS * daily * share / 100 * doubt
@@ -320,7 +338,8 @@ class Steps:
                 shares.pop(event.trial, None)
             elif event.step == "start" or event.trial in shares:
                 shares[event.trial] = event.share or 0.0
-        risks = sum(self._at_risk_ms(self._state.trials[t], share) for t, share in shares.items())
+        trials = self._state.trials
+        risks = sum(self._at_risk_ms(trials[t].job, s, trials[t]) for t, s in shares.items())
         return self._spent_ms() + risks + more <= self._definition.harm_hours * _HOUR
 
     def _step(
