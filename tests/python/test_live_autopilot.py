@@ -51,7 +51,7 @@ class Written:
         self.rows["applications"].append(own | {"app_name": job, "started": at, "ended": ended})
         unit = {"experiment": TRIAL.experiment, "unit": log} if arm else {}
         query = {
-            "fingerprint": f"of {job}",
+            "fingerprint": job.encode().hex()[:64],
             "job": job,
             "run": log,
             "started": at,
