@@ -19,10 +19,9 @@ SETTINGS: Mapping[str, dict[str, str]] = {
         "spark.comet.exec.shuffle.enabled": "true",
     },
     "kyuubi": {
-        # Else it has no rule for stages.
+        # It numbers shuffles, too, and gives the last stage settings of its own.
+        "spark.sql.optimizer.dynamicShufflePartitions": "true",
         "spark.sql.optimizer.finalStageConfigIsolation.enabled": "true",
-        "spark.sql.optimizer.insertRepartitionBeforeWrite.enabled": "true",
-        "spark.sql.optimizer.rebalanceBeforeZorder.enabled": "true",
     },
 }
 EXTENSIONS = {"comet": COMET, "kyuubi": KYUUBI}
