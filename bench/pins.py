@@ -133,9 +133,9 @@ def compare(folder: Path) -> dict[str, Any]:
     read_as = tasks(folder, [f"{kind}-{m}" for kind in ("watched", "pinned") for m in SPARKS])
     for minor in SPARKS:
         other = SPARKS[minor == SPARKS[0]]
-        wanted = dict(plans.shapes(folder / f"watched-{other}" / "events"))
-        plain = dict(plans.shapes(folder / f"watched-{minor}" / "events"))
-        there = dict(plans.shapes(folder / f"pinned-{minor}" / "events"))
+        wanted = plans.shapes(folder / f"watched-{other}" / "events")
+        plain = plans.shapes(folder / f"watched-{minor}" / "events")
+        there = plans.shapes(folder / f"pinned-{minor}" / "events")
         rows = {
             kind: json.loads((folder / kind / "returned.json").read_text("utf-8"))
             for kind in (f"watched-{minor}", f"pinned-{minor}", f"watched-{other}")

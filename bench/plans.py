@@ -95,8 +95,15 @@ def alike(one: Shape, other: Shape) -> bool:
     return all(map(alike, one.children, other.children))
 
 
-def shapes(folder: Path) -> Iterator[tuple[str, Shape]]:
-    """Yields the description and the last plan of each query of event logs."""
+def shapes(folder: Path) -> dict[str, Shape]:
+    """Returns the last plan of the first query of each description in event logs."""
+    first: dict[str, Shape] = {}
+    for description, plan in _shapes(folder):
+        first.setdefault(description, plan)
+    return first
+
+
+def _shapes(folder: Path) -> Iterator[tuple[str, Shape]]:
     for log in sorted(path for path in folder.rglob("*") if path.is_file()):
         names: dict[int, str] = {}
         last: dict[int, dict[str, Any]] = {}

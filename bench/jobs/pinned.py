@@ -36,6 +36,8 @@ def returned(number: str, text: str) -> dict[str, object]:
     if pins != "-":
         import aqepilot
 
+        # The texts are checked by queries, too.
+        spark.sparkContext.setJobDescription("policies")
         aqepilot.use(spark, *([str(pin)] if pin.is_file() else []))
     spark.sparkContext.setJobDescription(number)
     try:

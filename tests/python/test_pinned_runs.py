@@ -62,6 +62,14 @@ def test_a_join_that_spark_planned_anew_changes_when_as_much_is_measured() -> No
     assert (early.answer, early.when) == ({"strategy": "SHUFFLE_MERGE"}, "")
 
 
+def test_an_answer_by_an_estimate_that_was_recorded_last_is_not_the_last() -> None:
+    """An answer that comes again is not recorded again."""
+    rows = [planned(1, MERGE), planned(2, BROADCAST, left=5, right=9), planned(3, MERGE, right=9)]
+    late, _ = chosen(rows).pins
+    assert late.answer["strategy"] == "BROADCAST"
+    assert late.when.endswith("left.shuffle_bytes IS NOT NULL AND right.shuffle_bytes IS NOT NULL")
+
+
 def test_what_a_policy_decided_is_pinned_as_it_ran() -> None:
     applied = planned(1, MERGE)._replace(
         answer='{"strategy":"BROADCAST"}',

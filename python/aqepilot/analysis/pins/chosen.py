@@ -173,16 +173,21 @@ def _of_join(rows: Sequence[Decision], known: Mapping[str, dict[str, Any]]) -> I
     if identity is None or not states:
         return
     about = _about(rows[0])
-    last = states[-1].answer
-    first = next((s.answer for s in states if not s.is_replan), last)
-    if first != last:
-        begun = len(states) - 1
-        while begun > 0 and states[begun - 1].answer == last:
-            begun -= 1
-        since = states[begun]
-        conditions = [f"{side}.shuffle_bytes IS NOT NULL" for side in since.measured]
-        yield Pin(identity, last, " AND ".join(["join.is_replan", *conditions]), about)
+    # A state that comes again is not recorded again: the one with most measured is the last.
+    final = max(enumerate(states), key=lambda one: (len(one[1].measured), one[0]))[1]
+    first = next((s.answer for s in states if not s.is_replan), final.answer)
+    if first != final.answer:
+        conditions = [f"{side}.shuffle_bytes IS NOT NULL" for side in _since(final, states)]
+        yield Pin(identity, final.answer, " AND ".join(["join.is_replan", *conditions]), about)
     yield Pin(identity, first, about=about)
+
+
+def _since(final: State, states: Sequence[State]) -> tuple[str, ...]:
+    """The fewest sides that were measured whenever the last answer was given, and never before."""
+    others = [s.measured for s in states if s.answer != final.answer and s.is_replan]
+    known = [s.measured for s in states if s.answer == final.answer and s.is_replan]
+    fit = [one for one in known if not any(set(one) <= set(other) for other in others)]
+    return min(fit, key=len, default=final.measured)
 
 
 def _identity_of_join(
