@@ -70,6 +70,15 @@ def test_an_answer_by_an_estimate_that_was_recorded_last_is_not_the_last() -> No
     assert late.when.endswith("left.shuffle_bytes IS NOT NULL AND right.shuffle_bytes IS NOT NULL")
 
 
+def test_what_aqe_kept_although_it_planned_otherwise_is_pinned() -> None:
+    """A sort-merge join would take a shuffle that the broadcast join had done without."""
+    rows = [planned(1, MERGE), planned(2, BROADCAST, right=9), planned(3, MERGE, right=9)]
+    assert [pin.answer for pin in chosen(rows, [MERGE]).pins] == [{"strategy": "SHUFFLE_MERGE"}]
+    late, _ = chosen(rows, [BROADCAST]).pins
+    assert late.answer == {"strategy": "BROADCAST", "build_side": "RIGHT"}
+    assert late.when == "join.is_replan AND right.shuffle_bytes IS NOT NULL"
+
+
 def test_what_a_policy_decided_is_pinned_as_it_ran() -> None:
     applied = planned(1, MERGE)._replace(
         answer='{"strategy":"BROADCAST"}',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -79,13 +80,15 @@ class State(NamedTuple):
     measured: tuple[str, ...]
 
 
-def chosen(decisions: Iterable[Decision]) -> Chosen:
+def chosen(decisions: Iterable[Decision], joins: Sequence[str] = ()) -> Chosen:
     """Returns the decisions of one run as pins.
 
     What a policy decided and what Spark decided by itself are pinned alike.
 
     Args:
         decisions: All of the run, oldest first, with their facts.
+        joins: The joins of its last plan, as `Log.queries` has them: AQE plans anew and may keep
+            what it had, as the new plan has more shuffles.
     """
     rows = list(decisions)
     known = {row.facts_id: row.facts for row in rows if row.facts_json}
@@ -102,8 +105,15 @@ def chosen(decisions: Iterable[Decision]) -> Chosen:
         else:
             pins.extend(_pin(row, facts))
     by_identity: dict[Any, list[list[Pin]]] = {}
-    for own in of_joins.values():
-        made = list(_of_join(own, known))
+    states = {
+        number: [s for row in own if (s := _state(row, known[row.facts_id])) and s.answer]
+        for number, own in of_joins.items()
+    }
+    last = _as_ran({number: own for number, own in states.items() if own}, joins)
+    for number, final in last.items():
+        identity = _identity_of_join(of_joins[number], known)
+        about = _about(of_joins[number][0])
+        made = list(_of_join(identity, states[number], final, about)) if identity else []
         if made:
             by_identity.setdefault(made[-1].identity.key, []).append(made)
     for several in by_identity.values():
@@ -165,16 +175,32 @@ def _coalescing(row: Decision, answer: Mapping[str, Any], facts: Mapping[str, An
     return merged
 
 
-def _of_join(rows: Sequence[Decision], known: Mapping[str, dict[str, Any]]) -> Iterator[Pin]:
+def _as_ran(states: Mapping[int, Sequence[State]], joins: Sequence[str]) -> dict[int, State]:
+    """The state of each join by which it ran.
+
+    A state that comes again is not recorded again: the one with most measured is the last. Where
+    the plan that ran has no such strategy, and lacks another that the join had, it is that.
+    """
+    last = {
+        number: max(enumerate(own), key=lambda one: (len(one[1].measured), one[0]))[1]
+        for number, own in states.items()
+    }
+    ran = Counter(repr(selection(join)) for join in joins)
+    planned = Counter(repr(one.answer) for one in last.values())
+    for number, one in last.items() if joins else ():
+        for other in reversed(states[number]):
+            mine, theirs = repr(one.answer), repr(other.answer)
+            if planned[mine] > ran[mine] and ran[theirs] > planned[theirs]:
+                last[number] = other
+                planned.update({mine: -1, theirs: 1})
+                break
+    return last
+
+
+def _of_join(
+    identity: Identity, states: Sequence[State], final: State, about: str
+) -> Iterator[Pin]:
     """The pins of one join: how it was planned first, and how it ran in the end."""
-    identity = _identity_of_join(rows, known)
-    states = [state for row in rows if (state := _state(row, known[row.facts_id])) is not None]
-    states = [state for state in states if state.answer is not None]
-    if identity is None or not states:
-        return
-    about = _about(rows[0])
-    # A state that comes again is not recorded again: the one with most measured is the last.
-    final = max(enumerate(states), key=lambda one: (len(one[1].measured), one[0]))[1]
     first = next((s.answer for s in states if not s.is_replan), final.answer)
     if first != final.answer:
         conditions = [f"{side}.shuffle_bytes IS NOT NULL" for side in _since(final, states)]

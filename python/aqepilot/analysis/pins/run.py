@@ -115,7 +115,7 @@ def of_run(
         mode: As for `Log.pin`.
         days: As for `Log.pin`.
     """
-    choice = chosen(recorded)
+    choice = chosen(recorded, best.joins or ())
     unpinned = list(choice.unpinned)
     if best.joins and not any(row.point == _JOIN_POINT for row in recorded):
         joins = texts.plural(len(best.joins), "join")
