@@ -230,11 +230,22 @@ def test_a_driver_without_a_ui_works_and_its_log_is_shown(ran: Ran, history: His
     assert "skew_join" in history.get(ran.pages["no UI"]["id"], "/aqepilot/")
 
 
-def test_a_history_server_without_the_jar_shows_the_application(ran: Ran, tmp_path: Path) -> None:
-    app = ran.pages["split"]["id"]
-    with history_servers.running(ran.logs, tmp_path / "log", jar=None) as server:
-        assert "Completed Jobs" in server.get(app, "/jobs/")
-        assert not TAB.search(server.get(app, "/jobs/"))
+@pytest.mark.parametrize("jar", ["none", "another Scala's"])
+def test_a_history_server_without_its_jar_shows_applications(
+    ran: Ran, tmp_path: Path, jar: str
+) -> None:
+    """Spark cannot load the classes of our events from a jar of another Scala."""
+    path, name = None, "split"
+    if jar != "none":
+        scala = "2.13" if "_2.12-" in submitting.spark_jar().name else "2.12"
+        (path,) = submitting.spark_jar().parent.glob(f"aqepilot-spark-3.5_{scala}-*.jar")
+        name = "plain"
+    with history_servers.running(ran.logs, tmp_path / "log", jar=path) as server:
+        page = server.get(ran.pages[name]["id"], "/jobs/")
+    assert "Completed Jobs" in page
+    assert not TAB.search(page)
+    warned = "this jar was not built for Scala" in (tmp_path / "log").read_text()
+    assert warned == (path is not None)
 
 
 def test_no_text_of_a_user_becomes_an_element(ran: Ran, history: History) -> None:

@@ -44,6 +44,16 @@ class SettingProblemsSuite extends AnyFunSuite {
       }
   }
 
+  test("the list that would name a policy has each name once, whoever named it before") {
+    val wrong = problems(
+      "spark.aqepilot.policies" -> "b,c",
+      "spark.aqepilot.experiment.name" -> "e",
+      "spark.aqepilot.experiment.arms" -> "b:50,b+c:50",
+      "spark.aqepilot.policy.a.skew_join" -> "NULL"
+    )
+    assert(wrong.exists(_.endsWith("Add --conf spark.aqepilot.policies=b,c,a")), wrong)
+  }
+
   test("the nearest known name is offered") {
     assert(problems("spark.aqepilot.polices" -> "a").head.contains("spark.aqepilot.policies?"))
     assert(

@@ -83,6 +83,13 @@ class PagesSuite extends AnyFunSuite {
     ) assert(shown.contains(what), what)
   }
 
+  test("the line of a group of facts has none that is empty") {
+    val none = s"{${Facts.replace("""["l"]""", "[]")}}"
+    val tab = MadeRecord.tab(stored(decision(1, facts = Some(none))))
+    val shown = text(page(tab, "/query").render(request("id" -> "1")))
+    assert(shown.contains("left shuffle bytes 429.4 KiB, num partitions 8"), shown)
+  }
+
   test("a refused decision says what would be needed") {
     val refused = decision(1).copy(applied = false, reason = "ONE_MAPPER", detail = Some("why"))
     val tab = MadeRecord.tab(stored(refused))

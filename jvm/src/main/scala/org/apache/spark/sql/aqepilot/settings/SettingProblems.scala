@@ -14,8 +14,8 @@ object SettingProblems {
   def of(all: Map[String, String], points: Seq[String]): Seq[Problem] = {
     val ours = all.filter(_._1.startsWith(Prefix))
     val listed =
-      (ours.get(Policies.key) ++ Setting.submitted(Policies.key)).flatMap(splitNames).toSeq ++
-        ExperimentConf.policiesOf(ours.get(ExperimentConf.Arms.key))
+      ((ours.get(Policies.key) ++ Setting.submitted(Policies.key)).flatMap(splitNames).toSeq ++
+        ExperimentConf.policiesOf(ours.get(ExperimentConf.Arms.key))).distinct
     val invalid = settings.flatMap { s =>
       ours.get(s.key).flatMap(s.problem(_)).map { what =>
         val code = if (s == AqePilotConf.Mode) Problem.ModeInvalid else Problem.SettingInvalid

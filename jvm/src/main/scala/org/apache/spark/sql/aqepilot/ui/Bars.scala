@@ -33,14 +33,16 @@ private[ui] object Bars {
     )
   }
 
-  /** For the pages' own elements; colours that are read on light and on dark are Spark's. */
+  /** For the pages' own elements. The colour of code is the text's: Spark's is too light on a grey row. */
   val style: Node = <style>{
     ".aqepilot-bars { display: inline-grid; grid-template-columns: max-content max-content max-content; " +
       "column-gap: 0.5em; align-items: center; white-space: nowrap; } " +
       ".aqepilot td { vertical-align: top; max-width: 24em; overflow-wrap: break-word; } " +
       ".aqepilot td:last-child { max-width: none; } " +
-      ".aqepilot code { overflow-wrap: anywhere; white-space: normal; } " +
+      "@media (max-width: 75em) { .aqepilot td { overflow-wrap: anywhere; } } " +
+      ".aqepilot code { color: inherit; overflow-wrap: anywhere; white-space: normal; } " +
       ".aqepilot summary { cursor: pointer; } " +
+      ".aqepilot summary code { word-break: break-all; } " +
       ".aqepilot details pre { max-height: 20em; overflow: auto; } " +
       ".aqepilot section { margin-bottom: 1.5em; }"
   }</style>

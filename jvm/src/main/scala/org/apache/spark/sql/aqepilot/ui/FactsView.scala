@@ -24,7 +24,7 @@ final private[ui] class FactsView(json: String) {
 
   /** Each group of facts with those that tell most, in one line. */
   def main: Seq[Node] = groups.flatMap { case (name, group) =>
-    val known = Main.flatMap(fact => Option(group.get(fact)).filterNot(_.isNull).map(fact -> _))
+    val known = Main.flatMap(fact => Option(group.get(fact)).filter(isTelling).map(fact -> _))
     if (known.isEmpty) Nil
     else
       <div><strong>{name}</strong> {
@@ -32,6 +32,9 @@ final private[ui] class FactsView(json: String) {
           .mkString(", ")
       }</div>
   }
+
+  private def isTelling(value: JsonNode): Boolean =
+    !value.isNull && !(value.isArray && value.size == 0)
 
   /** All that are known, folded. */
   def all: Seq[Node] = {

@@ -9,6 +9,7 @@ import org.apache.spark.util.Utils
 /** Parts of pages. All texts go through `scala.xml`, which escapes them. */
 private[ui] object Html {
 
+  private val NameChars = 24
   private val ShortChars = 100
   private val LongChars = 20000
   private val Code = "`([^`]*)`".r
@@ -27,7 +28,9 @@ private[ui] object Html {
     plain.zipAll(codes, Text(""), Text("")).flatMap { case (word, code) => Seq(word, code) }
   }
 
-  def code(text: String): Node = <code>{text}</code>
+  /** Code; names and numbers stay in one line. */
+  def code(text: String): Node =
+    if (text.length <= NameChars) <code class="text-nowrap">{text}</code> else <code>{text}</code>
 
   /** Code of any length, folded where it is long. */
   def long(text: String): Seq[Node] = folded(text)(code)
