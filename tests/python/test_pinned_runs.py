@@ -79,6 +79,19 @@ def test_what_aqe_kept_although_it_planned_otherwise_is_pinned() -> None:
     assert late.when == "join.is_replan AND right.shuffle_bytes IS NOT NULL"
 
 
+def test_a_side_that_was_broadcast_for_its_size_is_when_it_is_small() -> None:
+    """Which of two stages ends first is a race: the other side may be small before."""
+    facts = {
+        "join": {"type": "INNER", "is_replan": True},
+        "left": side("a") | {"broadcasts_by_size": False},
+        "right": side("b") | {"broadcasts_by_size": True},
+    }
+    answer = '{"strategy":"BROADCAST","build_side":"RIGHT"}'
+    small = decision(2, "join_selection", facts, join_id=1, spark_answer=answer)
+    late, _ = chosen([planned(1, MERGE), small]).pins
+    assert late.when == "join.is_replan AND right.broadcasts_by_size"
+
+
 def test_what_a_policy_decided_is_pinned_as_it_ran() -> None:
     applied = planned(1, MERGE)._replace(
         answer='{"strategy":"BROADCAST"}',

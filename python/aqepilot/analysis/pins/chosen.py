@@ -73,11 +73,13 @@ class State(NamedTuple):
         answer: In the words of join_selection; null where the strategy is none of these.
         is_replan: Whether the query ran already.
         measured: Which of the sides ``left`` and ``right`` had a finished shuffle.
+        small: Which of them Spark broadcasts for their size.
     """
 
     answer: dict[str, str] | None
     is_replan: bool
     measured: tuple[str, ...]
+    small: tuple[str, ...] = ()
 
 
 def chosen(decisions: Iterable[Decision], joins: Sequence[str] = ()) -> Chosen:
@@ -204,6 +206,10 @@ def _of_join(
     first = next((s.answer for s in states if not s.is_replan), final.answer)
     if first != final.answer:
         conditions = [f"{side}.shuffle_bytes IS NOT NULL" for side in _since(final, states)]
+        build = (final.answer or {}).get("build_side", "").lower()
+        if (final.answer or {}).get("strategy") == "BROADCAST" and build in final.small:
+            # Another stage may end first than did then: until this side is small, it is as before.
+            conditions = [f"{build}.broadcasts_by_size"]
         yield Pin(identity, final.answer, " AND ".join(["join.is_replan", *conditions]), about)
     yield Pin(identity, first, about=about)
 
@@ -241,7 +247,10 @@ def _state(row: Decision, facts: Mapping[str, Any]) -> State | None:
         )
         strategy = row.final_strategy if row.applied else None
         answer = selection(strategy) or _selection(effective(row))
-        return State(answer, bool(join.get("is_replan")), measured)
+        small = tuple(
+            side for side in ("left", "right") if (facts.get(side) or {}).get("broadcasts_by_size")
+        )
+        return State(answer, bool(join.get("is_replan")), measured, small)
     # What Spark would run is null where a hint of the user's decides.
     answer = selection(row.final_strategy if row.applied else row.spark_strategy)
     sides = {"side": facts.get("side") or {}, "other": facts.get("other") or {}}
