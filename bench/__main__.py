@@ -154,6 +154,10 @@ def main() -> None:
                 fleets = autopilot.measure(options.fleets, looks_per_day=looks, seed=options.seed)
                 figures["autopilot"][name] = fleets
                 _write(options, where, figures)
+        if 1 in options.looks:
+            figures["autopilot"][autopilot.NOTHING] = autopilot.measure(
+                options.fleets, seed=options.seed, of_nothing=True
+            )
     if "autopilot_days" in options.part:
         from bench import autopilot_days
 

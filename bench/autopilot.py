@@ -84,10 +84,14 @@ class Fleet:
         generator: Of all draws.
         jobs: How many.
         per_day: Runs of each job a day.
+        of_nothing: Whether each job has one policy, and none has an effect.
     """
 
-    def __init__(self, generator: np.random.Generator, jobs: int, per_day: int) -> None:
+    def __init__(
+        self, generator: np.random.Generator, jobs: int, per_day: int, of_nothing: bool = False
+    ) -> None:
         self._generator = generator
+        self._of_nothing = of_nothing
         self.jobs = [f"daily.{number:03}" for number in range(jobs)]
         self.per_day = per_day
         queries = _took().shape[1]
@@ -114,7 +118,7 @@ class Fleet:
             kinds.append(NEUTRAL)
         if number % 5 == 3:
             kinds.append(BAD)
-        for kind in kinds:
+        for kind in [NEUTRAL] if self._of_nothing else kinds:
             draw = self._generator.uniform
             effect = {
                 GOOD: math.log(draw(0.4, 0.85)),
@@ -269,6 +273,7 @@ def simulated(
     looks_per_day: int = 1,
     per_day: int = 1,
     budget_hours: float = BUDGET_HOURS,
+    of_nothing: bool = False,
 ) -> dict[str, Any]:
     """Runs a fleet for some days, and the autopilot on it.
 
@@ -279,6 +284,7 @@ def simulated(
         looks_per_day: 1 looks each night, 24 each hour.
         per_day: Runs of each job a day.
         budget_hours: Of harm, in 30 days.
+        of_nothing: As for `Fleet`.
     """
     with tempfile.TemporaryDirectory(prefix="aqepilot-autopilot-") as name:
         folder = Path(name)
@@ -293,7 +299,7 @@ def simulated(
         )
         (folder / "state").mkdir()
         autopilot = Autopilot(definition)
-        fleet = Fleet(generator, jobs, per_day)
+        fleet = Fleet(generator, jobs, per_day, of_nothing)
         world = World(fleet, days, autopilot)
         for at in world.looks(days, looks_per_day):
             look(autopilot, world, at)
@@ -372,7 +378,8 @@ def measure(
     ]
 
 
-HEAD = ("figure", "each night", "each hour")
+NOTHING = "each night, no policy helps"
+HEAD = ("figure", "each night", "each hour", NOTHING)
 _SHOWN: dict[str, Callable[[list[dict[str, Any]]], str]] = {
     "fleets": lambda rows: str(len(rows)),
     "policies that help": lambda rows: _sum(rows, "good"),
@@ -405,7 +412,9 @@ def _sum(rows: list[dict[str, Any]], key: str) -> str:
 
 
 def _range(rows: list[dict[str, Any]], key: str) -> str:
-    shares = sorted(100 * row[key] for row in rows)
+    shares = sorted(100 * row[key] for row in rows if not math.isnan(row[key]))
+    if not shares:
+        return ""
     return f"{np.median(shares):.0f} % ({shares[0]:.0f} to {shares[-1]:.0f})"
 
 

@@ -1,4 +1,4 @@
-"""What the autopilot reads of event logs."""
+"""What the autopilot reads of event logs; a broken or hostile log adds nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import made_logs
 import tiers
 from aqepilot import Log
+from aqepilot.autopilot import candidates
 from aqepilot.autopilot.definition import Definition
 from aqepilot.autopilot.evidence import Figured, Shadow
 from aqepilot.autopilot.logs import Seen
@@ -103,3 +104,36 @@ def test_units_shadows_and_the_team_s_policies_are_read(spark: SparkSession) -> 
         "daily.b": ["sales"]
     }
     seen.close()
+
+
+def test_a_hostile_or_broken_log_proposes_nothing_that_a_clean_one_would_not(
+    spark: SparkSession,
+) -> None:
+    """Names with markup, foreign applications, clocks that are wrong, and days that are missing."""
+
+    def proposed(logs: Written) -> tuple[set[tuple[str, str]], set[str]]:
+        seen = Seen(logs.read_in(spark), MAY, DAY + 8)
+        offered = candidates.find(seen, MAY)
+        assert offered.problems == []
+        evidence = seen.evidence(State())
+        seen.close()
+        return {(one.job, one.text) for one in offered.listed}, set(evidence.runs.job.tolist())
+
+    offered, jobs = proposed(clean())
+    hostile = clean()
+    for name in ("<script>daily.x</script>", "nightly.a", "../daily.a", "daily\n.a"):
+        for day in range(5):
+            hostile.run(name, day, 90_000)
+    # Of the year 2060, of 1970, and a log whose end is before its start.
+    hostile.run("daily.skewed", 12_000).run("daily.skewed", -20_000)
+    hostile.rows["queries"].append({"log": "daily.a|1", "fingerprint": "'; --", "job": "daily.a"})
+    hostile.rows["queries"].append({"log": "none", "job": "daily.a", "task_ms": None})
+    hostile.rows["experiments"].append(
+        {"log": "daily.a|1", "experiment": "autopilot.x", "arms": ":,"}
+    )
+    del hostile.rows["applications"][2:4]
+    offered_too, jobs_too = proposed(hostile)
+    assert {job for job, _ in offered} == {"daily.a", "daily.b"}
+    assert offered_too <= offered
+    assert jobs_too <= jobs
+    assert jobs == {"daily.a", "daily.b"}
