@@ -37,9 +37,9 @@ private[ui] object Bars {
   val style: Node = <style>{
     ".aqepilot-bars { display: inline-grid; grid-template-columns: max-content max-content max-content; " +
       "column-gap: 0.5em; align-items: center; white-space: nowrap; } " +
-      ".aqepilot td { vertical-align: top; max-width: 24em; overflow-wrap: break-word; } " +
-      ".aqepilot td:last-child { max-width: none; } " +
-      "@media (max-width: 75em) { .aqepilot td { overflow-wrap: anywhere; } } " +
+      ".aqepilot table td { vertical-align: top; max-width: 24em; overflow-wrap: break-word; } " +
+      ".aqepilot table td:last-child { max-width: none; } " +
+      "@media (max-width: 75em) { .aqepilot table td { overflow-wrap: anywhere; } } " +
       ".aqepilot code { color: inherit; overflow-wrap: anywhere; white-space: normal; } " +
       ".aqepilot summary { cursor: pointer; } " +
       ".aqepilot summary code { word-break: break-all; } " +

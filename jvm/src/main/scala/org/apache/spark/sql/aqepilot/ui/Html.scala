@@ -41,7 +41,11 @@ private[ui] object Html {
   private def folded(text: String)(show: String => Node): Seq[Node] = {
     val line = text.linesIterator.take(1).mkString
     if (line.length == text.length && text.length <= ShortChars) show(text)
-    else fold(show(line.take(ShortChars) + "\u2026"), <pre>{text.take(LongChars)}</pre>)
+    else {
+      // It scrolls, so that a reader without a mouse has to come to it.
+      val whole = <pre tabindex="0">{text.take(LongChars)}</pre>
+      fold(show(line.take(ShortChars) + "\u2026"), whole)
+    }
   }
 
   /** What opens by a click or the Enter key, by the browser alone. */
