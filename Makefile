@@ -334,9 +334,9 @@ versioned-site: site ## the pages of REF=main or of a tag, added to the branch g
 	$(if $(filter v%,$(REF)),$(MIKE) deploy --update-aliases $(call minor_of,$(REF:v%=%)) latest,$(MIKE) deploy $(REF))
 	$(MIKE) set-default $(if $(filter v%,$(REF)),latest,$$($(MIKE) list latest >/dev/null 2>&1 && echo latest || echo $(REF)))
 
-browser: site ## the site and the report in a headless Chromium: what it says, asks for and shows, and WCAG; pictures in target/browser/
+browser: site jars $(FULL:%=.envs/spark-%/.ready) ## the site, the report, a notebook and Spark's UI in a headless Chromium: what each says, asks for and shows, and WCAG; pictures in target/browser/
 	$(UV) pip install --quiet -p .envs/tools/bin/python $(PINNED) --group browser -r pyproject.toml
-	PYTHONPATH=python:tests/python $(TOOLS)/python -m pytest $(or $(TESTS),tests/browser) $(ARGS)
+	SPARKS="$(FULL)" PYTHONPATH=python:tests/python $(TOOLS)/python -m pytest $(or $(TESTS),tests/browser) $(ARGS)
 
 ##@ Clean up
 clean: ## all that was built; the environments stay

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
@@ -18,9 +19,16 @@ def too_wide(page: Page) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
 
 
-def faults(page: Page, part: str | None = None) -> list[str]:
-    """Returns what axe finds against WCAG: the rule, the element, and what is wrong with it."""
-    violations = Axe().run(page, context=part, options=WCAG)
+def faults(page: Page, part: str | None = None, but: Sequence[str] = ()) -> list[str]:
+    """Returns what axe finds against WCAG: the rule, the element, and what is wrong with it.
+
+    Args:
+        page: The page.
+        part: What of it is looked at; null for all.
+        but: What of that is left out.
+    """
+    context = {"include": [[part]], "exclude": [[each] for each in but]} if but else part
+    violations = Axe().run(page, context=context, options=WCAG)
     return [
         f"{rule['id']}: {', '.join(map(str, node['target']))}: {node['failureSummary']}"
         for rule in violations.response["violations"]

@@ -16,10 +16,11 @@ CASES = Path(__file__).parents[1] / "cases" / "injections.json"
 STRINGS = tuple(chain(*json.loads(CASES.read_text("utf-8")).values()))
 assert len(STRINGS) == len(set(STRINGS)) == 50
 
-# What a script of a browser's test evaluates: what of these became an element, or ran.
-IN_PAGE = """() => [
-  ...document.querySelectorAll('[data-injected]'),
-  ...[...document.querySelectorAll('*')].filter(e => [...e.attributes].some(
+# What a script of a browser's test evaluates: what of these became an element, or would run; of the
+# whole page, or within elements.
+IN_PAGE = """(within = 'html') => [
+  ...document.querySelectorAll(`${within} [data-injected]`),
+  ...[...document.querySelectorAll(`${within} *`)].filter(e => [...e.attributes].some(
     a => /^on/.test(a.name) && /injected/.test(a.value)
       || /^(href|src|action|data|xlink:href)$/.test(a.name)
         && /^\\s*(javascript:|data:text|\\/\\/injected)/i.test(a.value))),
