@@ -207,7 +207,8 @@ def _of_join(
     if first != final.answer:
         conditions = [f"{side}.shuffle_bytes IS NOT NULL" for side in _since(final, states)]
         build = (final.answer or {}).get("build_side", "").lower()
-        if (final.answer or {}).get("strategy") == "BROADCAST" and build in final.small:
+        small = {side for s in states if s.answer == final.answer for side in s.small}
+        if (final.answer or {}).get("strategy") == "BROADCAST" and build in small:
             # Another stage may end first than did then: until this side is small, it is as before.
             conditions = [f"{build}.broadcasts_by_size"]
         yield Pin(identity, final.answer, " AND ".join(["join.is_replan", *conditions]), about)
