@@ -97,17 +97,23 @@ def test_a_job_of_one_query_is_compared_with_plain_spark_and_first_asks_with_lat
 
 def test_lines_of_aqepilot_are_counted_apart(tmp_path: Path) -> None:
     ours = '{"Event":"io.aqepilot.log.AqePilotDecision","facts":"x"}\n'
+    learnt = '{"Event":"io.aqepilot.log.AqePilotQueryClosed","subPlans":[{"rows":7}]}\n'
     sparks = '{"Event":"SparkListenerTaskEnd","of":"io.aqepilot"}\n'
     log = tmp_path / "log"
-    log.write_text(sparks + ours + sparks, "utf-8")
-    assert overhead.lines(log) == {"others": 2 * len(sparks), "ours": len(ours), "events": 1}
+    log.write_text(sparks + ours + sparks + learnt, "utf-8")
+    assert overhead.lines(log) == {
+        **{"others": 2 * len(sparks), "ours": len(ours + learnt), "events": 2},
+        "history": len('[{"rows":7}]'),
+    }
 
 
 def test_times_are_told_by_what_is_without_events() -> None:
     ran = {
         way: {"1": [[s, s, s]], "2": [[s, s, s]]}
-        for way, s in zip(overhead.WAYS, (1.0, 1.1, 1.21, 1.2), strict=True)
+        for way, s in zip(overhead.WAYS, (1.0, 1.1, 1.155, 1.21, 1.2), strict=True)
     }
     ((_, head, rows),) = overhead.tables({"seconds": ran}, 1)
     assert {len(row) for row in rows} == {len(head)}
-    assert [row[3] for row in rows[:4]] == ["-9.09 %", "+0.00 %", "+10.00 %", "+9.09 %"]
+    assert [row[3] for row in rows[:5]] == [
+        *("-9.09 %", "+0.00 %", "+5.00 %", "+10.00 %", "+9.09 %"),
+    ]

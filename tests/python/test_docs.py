@@ -229,7 +229,7 @@ def is_understood(program, words):
     """Are these options of the program, and words that it knows?"""
     source = (ROOT / OTHER_PROGRAMS[program]).read_text("utf-8")
     if program == "bench":
-        for names in ("cases.py", "history.py"):
+        for names in ("cases.py", "history.py", "tuning.py"):
             source += (ROOT / "bench" / names).read_text("utf-8")
     known = set(re.findall(r"[\"']([\w-]+)[\"']", source))
     return {word for word in words if word.isalpha() or word.startswith("--")} <= known
@@ -259,6 +259,9 @@ def test_command_lines_name_commands_options_and_targets_that_exist():
             own = rest[: rest.index("--")] if "--" in rest else rest
             used = {word.split("=")[0] for word in own if word.startswith("--")}
             assert used <= options_of(name, DOCS.commands_listed()[name]), words
+        elif program == "python":
+            assert words[0] == "-m", words
+            assert (ROOT / words[1].replace(".", "/")).with_suffix(".py").is_file(), words
         else:
             known = (
                 "pip",
