@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from contextlib import nullcontext
 
 import pyspark
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from aqepilot import __version__, catalog, recipes
 from aqepilot.cli import main, options
+from aqepilot.errors import AqePilotError
 from aqepilot.submit import check, conf
 from aqepilot.submit.jars import installed_spark, minor_of
 
@@ -150,9 +152,30 @@ def test_little_to_read_is_read_by_a_spark_that_starts_soon(
         with (tmp_path / name / "part-0").open("wb") as file:
             file.truncate(size)
     starts = []
-    monkeypatch.setattr(check, "local_session", lambda *arguments: starts.append(arguments))
+
+    def started(*arguments):
+        starts.append(arguments)
+        return nullcontext()
+
+    monkeypatch.setattr(check, "local_session", started)
     monkeypatch.chdir(tmp_path)
-    options.log_session([log.format(tmp_path)], master, "a name")
+    with options.log_session([log.format(tmp_path)], master, "a name"):
+        pass
     ((_, _, conf, short),) = starts
     assert short == is_short
     assert conf.get("spark.sql.shuffle.partitions") == partitions
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("[PATH_NOT_FOUND] Path does not exist: file:/logs/app-1.inprogress", AqePilotError),
+        ("[FAILED_READ_FILE.FILE_NOT_EXIST] File does not exist", AqePilotError),
+        ("[DIVIDE_BY_ZERO] Division by zero", RuntimeError),
+    ],
+)
+def test_a_log_that_is_gone_before_its_turn_is_no_stack_trace(monkeypatch, words, expected):
+    monkeypatch.setattr(check, "local_session", lambda *_: nullcontext())
+    with pytest.raises(expected) as caught, options.log_session([], "yarn", "a name"):
+        raise RuntimeError(words)
+    assert ("renamed or deleted" in str(caught.value)) == (expected is AqePilotError)

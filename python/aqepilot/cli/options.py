@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from aqepilot.errors import AqePilotError, Problem
+from aqepilot.errors import AqePilotError, Problem, first_line
 from aqepilot.texts import visible
 
 if TYPE_CHECKING:
@@ -108,9 +108,10 @@ _FEW_TASKS = {"spark.sql.shuffle.partitions": "16"}
 _LITTLE_BYTES = 64 * 2**20
 
 
+@contextmanager
 def log_session(
     logs: Iterable[str], master: str | None, name: str, conf: Mapping[str, str] | None = None
-) -> AbstractContextManager[SparkSession]:
+) -> Iterator[SparkSession]:
     """Opens the Spark that reads logs; for little of this machine's, one that answers soon.
 
     Args:
@@ -118,12 +119,26 @@ def log_session(
         master: Its `--master`.
         name: What the application is called.
         conf: Settings of the user's.
+
+    Raises:
+        AqePilotError: A log was there, and was gone when its turn came to be read.
     """
+    from aqepilot.eventlog.files import is_gone
     from aqepilot.submit.check import local_session
 
     is_short = (master or "local").startswith("local") and _is_little(logs)
     few = _FEW_TASKS if is_short or (master or "").startswith("local") else {}
-    return local_session(master, name, {**few, **(conf or {})}, is_short)
+    with local_session(master, name, {**few, **(conf or {})}, is_short) as spark:
+        try:
+            yield spark
+        except Exception as error:
+            if isinstance(error, AqePilotError) or not is_gone(error):
+                raise
+            message = (
+                "a log was renamed or deleted while it was read, as when its application ends. Run "
+                f"the command again, or read the tables of `aqepilot collect`. {first_line(error)}"
+            )
+            raise AqePilotError(Problem("LOG_UNREADABLE", message)) from error
 
 
 def _is_little(logs: Iterable[str]) -> bool:

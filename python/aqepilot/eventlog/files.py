@@ -184,6 +184,12 @@ def is_not_there(error: Exception) -> bool:
     return "PATH_NOT_FOUND" in str(error) or "Path does not exist" in str(error)
 
 
+def is_gone(error: Exception) -> bool:
+    """Returns whether Spark says that a file which it had listed does not exist any more."""
+    words = ("FILE_NOT_EXIST", "FileNotFoundException", "FileNotFoundError")
+    return is_not_there(error) or any(word in str(error) for word in words)
+
+
 def _unlisted(places: Sequence[str], error: Exception) -> AqePilotError:
     text = str(error)
     where = ", ".join(places)
