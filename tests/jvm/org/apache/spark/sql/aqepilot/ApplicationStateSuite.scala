@@ -184,4 +184,23 @@ class ApplicationStateSuite extends AnyFunSuite {
       }
     }
   }
+
+  Seq("allow" -> 3, "shadow" -> 200, "deny" -> 200).foreach { case (word, expected) =>
+    test(
+      s"with session_policies=$word a session has $expected partitions by a policy that had expired"
+    ) {
+      write("")
+      withSpark(
+        "spark.aqepilot.job" -> "daily",
+        "spark.aqepilot.session_policies" -> word,
+        "spark.aqepilot.policy.daily.expires" -> "2026-01-01"
+      ) { spark =>
+        assert(partitions(spark) === 200)
+        spark.conf.set("spark.aqepilot.policy.daily.expires", "2999-01-01")
+        assert(partitions(spark) === expected)
+        spark.conf.unset("spark.aqepilot.policy.daily.expires")
+        assert(partitions(spark) === expected)
+      }
+    }
+  }
 }

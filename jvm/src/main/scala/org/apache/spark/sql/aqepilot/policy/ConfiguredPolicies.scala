@@ -50,7 +50,7 @@ object ConfiguredPolicies {
       lazy val token = AqePilotConf.PythonToken.in(conf)
       val limit = SparkContext.getActive.flatMap(Runs.limit)
       val app = SparkContext.getActive.fold("")(_.applicationId)
-      val today = Expiry.today(keys.zip(values))
+      val today = Expiry.today(keys.zip(values) ++ keys.map(key => (key, submittedEnd(key))))
       val texts =
         listed +: app +: limit.toString +: today +: PolicyTexts.version(values, token) +: values
       val known = cache.get(texts)
@@ -180,23 +180,30 @@ object ConfiguredPolicies {
   private def submittedPart(name: String, part: String): Option[String] =
     Setting.submitted(s"${AqePilotConf.PolicyPrefix}$name.$part")
 
+  /** The submitted day of a key on which a policy expires; null of other keys, and where there is none. */
+  private def submittedEnd(key: String): String =
+    if (Expiry.isKey(key)) Setting.submitted(key).orNull else null
+
   private def isListed(name: String): Boolean =
     Setting.submitted(AqePilotConf.Policies.key).exists(
       AqePilotConf.splitNames(_).contains(name)
     ) || ExperimentConf.policiesOf(Setting.submitted(ExperimentConf.Arms.key)).contains(name)
 
-  /** The most that a policy may do where sessions may not bring their own, and why. */
-  private def ofSessions(policy: NamedPolicy): Option[(Mode, String)] = {
+  /** The most that a policy may do where sessions may not bring their own, and why: a session makes no submitted policy
+    * last longer.
+    */
+  private def ofSessions(policy: NamedPolicy): Seq[(Mode, String)] = {
     val allowed = AqePilotConf.sessionPolicies
     def submittedMode(key: String) = Setting.submitted(key).fold[Mode](Mode.Enforce)(Mode.of)
-    if (allowed == "allow") None
+    if (allowed == "allow") Nil
     else {
       val most =
         if (policy.source != Submitted) { if (allowed == "shadow") Mode.Shadow else Mode.Off }
         else
           submittedMode(s"${AqePilotConf.PolicyPrefix}${policy.name}.mode")
             .atMost(submittedMode(AqePilotConf.Mode.key))
-      Some((most, s"${AqePilotConf.SessionPolicies.key}=$allowed"))
+      val expired = submittedPart(policy.name, "expires").flatMap(Expiry.limit)
+      (most, s"${AqePilotConf.SessionPolicies.key}=$allowed") +: expired.toSeq
     }
   }
 

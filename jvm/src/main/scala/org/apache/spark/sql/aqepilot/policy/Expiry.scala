@@ -21,8 +21,11 @@ private object Expiry {
     *   keys with their values, null where one is not set
     */
   def today(settings: Seq[(String, String)]): String =
-    if (settings.exists { case (key, value) => value != null && key.endsWith(Part) }) today()
+    if (settings.exists { case (key, value) => value != null && isKey(key) }) today()
     else ""
+
+  /** Whether a setting says when a policy expires. */
+  def isKey(key: String): Boolean = key.endsWith(Part)
 
   /** Why a policy is off, if it is. A day that cannot be read has passed: nobody knows how long the policy was meant to be
     * asked.
