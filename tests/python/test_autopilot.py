@@ -272,7 +272,6 @@ def test_every_reason_of_a_step_has_a_sentence():
 
 
 def pilot(tmp_path, **more):
-    (tmp_path / "state").mkdir(exist_ok=True)
     rules = tmp_path / "control.json"
     return Autopilot(
         definition(

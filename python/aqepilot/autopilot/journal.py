@@ -79,6 +79,7 @@ class Journal:
             added.append(before + lines)
             return before + lines
 
+        self._file.make_folder()
         for _ in range(10):
             try:
                 self._file.replace(longer)

@@ -57,6 +57,9 @@ class LockedFile(Store):
         """See `Store.read`."""
         return self._text("")
 
+    def make_folder(self) -> None:
+        """See `Store.make_folder`: these file systems make it with the file."""
+
     def remove(self) -> None:
         """Deletes the file, if it is there.
 

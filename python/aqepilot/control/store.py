@@ -49,6 +49,14 @@ class Store(ABC):
             ReplacedMeanwhileError: It has to be read and changed again.
         """
 
+    @abstractmethod
+    def make_folder(self) -> None:
+        """Makes the folder that the file is to be in, where writing does not.
+
+        Raises:
+            AqePilotError: It cannot be made.
+        """
+
 
 class LocalFile(Store):
     """A file of this machine: writers wait for each other, and readers see a file old or new."""
@@ -88,6 +96,13 @@ class LocalFile(Store):
                     written.replace(path)
                 finally:
                     written.unlink(missing_ok=True)
+        except OSError as error:
+            raise failed("written", self._named, error) from error
+
+    def make_folder(self) -> None:
+        """See `Store.make_folder`."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise failed("written", self._named, error) from error
 
