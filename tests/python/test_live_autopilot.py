@@ -67,9 +67,11 @@ class Written:
             self.rows["experiments"].append(own | event | unit | {"job": job, "run": log})
         return self
 
-    def policy(self, job: str, day: float, name: str, mode: str) -> Written:
+    def policy(
+        self, job: str, day: float, name: str, mode: str, text: str = "named_struct('force', true)"
+    ) -> Written:
         row = {"log": f"{job}|{day}", "time": FIRST, "policy": name, "point": "skew_join"}
-        self.rows["policies"].append(row | {"mode": mode, "text": "null"})
+        self.rows["policies"].append(row | {"mode": mode, "text": text})
         return self
 
     def read_in(self, spark: SparkSession) -> Log:
@@ -90,6 +92,10 @@ def clean() -> Written:
 
 def test_units_shadows_and_the_team_s_policies_are_read(spark: SparkSession) -> None:
     logs = clean().policy("daily.a", 5, TRIAL.name, "shadow")
+    # The recipe that decides nothing is no policy of the team's.
+    logs.policy("daily.a", 7, "watch", "enforce", " NULL").policy(
+        "daily.b", 7, "watch", "enforce", "null"
+    )
     decided = {"log": "daily.a|5", "policy": TRIAL.name, "mode": "shadow"}
     logs.rows["decisions"] += [decided | {"answer": "x"}, decided | {"answer": None}]
     seen = Seen(logs.read_in(spark), MAY, DAY + 8)

@@ -49,7 +49,16 @@ def find(seen: Seen, definition: Definition) -> Candidates:
             listed += _suggested(seen, definition)
     except AqePilotError as error:
         problems += error.problems
-    for source, path, recipe in _files(definition, problems):
+    files = list(_files(definition, problems))
+    if files and not seen.log.decisions.take(1):
+        message = (
+            "the logs have no decision of these jobs, so no recipe and no policy file can be "
+            "replayed over its facts: submit the jobs with the recipe watch, which decides nothing "
+            "(`aqepilot recipes watch`)."
+        )
+        problems.append(Problem("DECISIONS_MISSING", message))
+        files = []
+    for source, path, recipe in files:
         try:
             text = path.read_text("utf-8") if isinstance(path, Path) else path
             listed += _replayed(seen, source, recipe, Policy.from_toml(text, source), text)

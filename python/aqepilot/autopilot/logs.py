@@ -136,14 +136,15 @@ class Seen:
         }
 
     def _teams(self) -> dict[str, tuple[TeamPolicy, ...]]:
-        """The team's policies in each job's newest run."""
+        """The team's policies in each job's newest run, but for those that decide nothing."""
         from pyspark.sql import functions
 
         newest = self.jobs.groupBy("job").agg({"at": "max"}).toDF("job", "at")
         logs = self.jobs.join(newest, ["job", "at"]).select("log", "job")
         rows = (
             self.log.policies.where(
-                f"error IS NULL AND mode = 'enforce' AND NOT startswith(policy, '{PREFIX}_')"
+                f"error IS NULL AND mode = 'enforce' AND NOT startswith(policy, '{PREFIX}_') "
+                "AND coalesce(upper(trim(text)), '') != 'NULL'"
             )
             .join(logs, "log")
             .groupBy("job", "policy")

@@ -132,7 +132,9 @@ def run_autopilot(
     elif not events:
         click.echo(f"The look {name} was decided before; all of it is delivered now.")
     elif not steps:
-        click.echo(f"The look {name} has no step.")
+        click.echo(
+            f"The look {name} has no step: no trial is due for one, and nothing new is offered."
+        )
     else:
         console().print(table(_LOG_HEAD, sentences.logged(steps)))
 
