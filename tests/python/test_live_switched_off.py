@@ -85,12 +85,13 @@ OFF = {
         {"dynamic_join_selection": any_answer},
     ),
 }
-# The texts for each Spark, once.
+# The texts for each Spark, once, but for those that never answer.
 TEXTS = {
     (name, point, text): row.minor
     for row in catalog.spark_minors()
     for name in recipes.names()
     for point, text in recipes.get(name, row.minor).points.items()
+    if text != "NULL"
 }
 # Settings that older Sparks do not have, by the first that has.
 SINCE = {"convert_sort_merge_join_to_shuffled_hash_join_enabled": "4.3"}
