@@ -14,7 +14,7 @@ SOURCES = ("python/aqepilot", "bench", "tools", "tests")
 # They say nothing of a thing, and stand in every second sentence.
 NO_NAMES = {"of", "its", "said", "told", "found", "given"}
 # Comments and texts.
-_NO_SCALA = re.compile(r'/\*.*?\*/|//[^\n]*|"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_NO_SCALA = re.compile(r'/\*.*?\*/|//[^\n]*|""".*?"""+|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _WORD = "|".join(sorted(NO_NAMES))
 # A value, a parameter, and what a function or a case binds. A companion's `of` is a method.
 _SCALA = re.compile(
