@@ -417,8 +417,8 @@ def test_what_cannot_be_written_is_told_before_spark_starts(
 def test_a_page_that_is_there_is_replaced_whole(tmp_path: Path) -> None:
     path = tmp_path / "r.html"
     path.write_text("before")
-    aqepilot.analysis.report._write("after ⋈", path)
+    aqepilot.analysis.report.write("after ⋈", path)
     assert path.read_text("utf-8") == "after ⋈"
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(AqePilotError, match="cannot write the page"):
-        aqepilot.analysis.report._write("x", tmp_path / "gone" / "r.html")
+        aqepilot.analysis.report.write("x", tmp_path / "gone" / "r.html")
