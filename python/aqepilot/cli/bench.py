@@ -16,10 +16,15 @@ from aqepilot.cli.options import (
     against,
     as_json,
     console,
+    margin,
     master,
     policies,
     reports_errors,
+    seed,
     setting,
+    settings,
+    setup,
+    tables,
 )
 from aqepilot.errors import AqePilotError, Problem
 
@@ -34,19 +39,9 @@ from aqepilot.errors import AqePilotError, Problem
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @policies("A policy file, the treatment")
 @against(".  [default: plain Spark]")
-@click.option(
-    "--tables",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="A folder whose Parquet files and folders become views.",
-)
-@click.option(
-    "--setup",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="SQL statements that are run first; each ends with a semicolon at a line's end.",
-)
-@click.option(
-    "--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable."
-)
+@tables
+@setup
+@settings
 @click.option(
     "--rounds",
     type=click.IntRange(1),
@@ -66,15 +61,8 @@ from aqepilot.errors import AqePilotError, Problem
     metavar="N",
     help="Rounds before that do not count.",
 )
-@click.option(
-    "--margin",
-    type=click.FloatRange(0, 100, min_open=True),
-    default=3.0,
-    show_default=True,
-    metavar="PERCENT",
-    help="How little counts as no difference.",
-)
-@click.option("--seed", type=int, metavar="N", help="Of the order of runs.  [default: drawn]")
+@margin
+@seed
 @click.option(
     "--runs",
     type=click.Path(path_type=Path),

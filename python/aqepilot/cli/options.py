@@ -48,6 +48,28 @@ prices = click.option(
     metavar="FILE",
     help="What cores and memory cost, as TOML; without it no money is shown.",
 )
+tables = click.option(
+    "--tables",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A folder whose Parquet files and folders become views.",
+)
+setup = click.option(
+    "--setup",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="SQL statements that are run first; each ends with a semicolon at a line's end.",
+)
+settings = click.option(
+    "--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable."
+)
+margin = click.option(
+    "--margin",
+    type=click.FloatRange(0, 100, min_open=True),
+    default=3.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="How little counts as no difference.",
+)
+seed = click.option("--seed", type=int, metavar="N", help="Of the order of runs.  [default: drawn]")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 spark = click.option("--spark", metavar="VERSION", help="Spark version, e.g. 3.5 or 3.5.6-amzn-1.")
 scala = click.option("--scala", metavar="VERSION", help="Scala version, 2.12 or 2.13.")

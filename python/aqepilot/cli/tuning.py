@@ -15,11 +15,16 @@ import click
 from aqepilot.cli.options import (
     as_json,
     console,
+    margin,
     master,
     prices,
     reports_errors,
+    seed,
     setting,
+    settings,
+    setup,
     table,
+    tables,
 )
 from aqepilot.errors import AqePilotError, Problem
 
@@ -54,24 +59,14 @@ if TYPE_CHECKING:
     help="The policy file, *.toml; the evidence is beside it, as *.json, and a search that was "
     "ended goes on from it.",
 )
-@click.option(
-    "--tables",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="A folder whose Parquet files and folders become views.",
-)
+@tables
 @click.option(
     "--held-out",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="The same tables of another day; their paths may differ in dates and ids only.",
 )
-@click.option(
-    "--setup",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="SQL statements that are run first; each ends with a semicolon at a line's end.",
-)
-@click.option(
-    "--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable."
-)
+@setup
+@settings
 @click.option(
     "--search",
     default="bandit",
@@ -109,15 +104,8 @@ if TYPE_CHECKING:
     help="Fresh pairs of the best candidate at most; it ends when the gain is clear, or cannot "
     "become so.",
 )
-@click.option(
-    "--margin",
-    type=click.FloatRange(0, 100, min_open=True),
-    default=3.0,
-    show_default=True,
-    metavar="PERCENT",
-    help="How little counts as no difference.",
-)
-@click.option("--seed", type=int, metavar="N", help="Of the order of runs.  [default: drawn]")
+@margin
+@seed
 @click.option(
     "--page", type=click.Path(path_type=Path, dir_okay=False), help="Gets the evidence as HTML."
 )
