@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -27,20 +27,19 @@ Deliver = Literal["files", "live"]
 Metric = Literal["task_ms", "core_ms", "cpu_ms", "wall_ms"]
 
 
-def _point(name: str) -> str:
-    if name not in catalog.point_names():
-        near = nearest(name, catalog.point_names())
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise ValueError(f"no decision point is named {name!r}.{hint}")
-    return name
+def _one_of(what: str, known: Callable[[], Sequence[str]]) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in known():
+            near = nearest(name, known())
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise ValueError(f"no {what} is named {name!r}.{hint}")
+        return name
+
+    return AfterValidator(check)
 
 
-def _recipe(name: str) -> str:
-    if name not in recipes.names():
-        near = nearest(name, recipes.names())
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise ValueError(f"no recipe is named {name!r}.{hint}")
-    return name
+_Point = Annotated[StrictStr, _one_of("decision point", catalog.point_names)]
+_Recipe = Annotated[StrictStr, _one_of("recipe", recipes.names)]
 
 
 def _rising(ramp: tuple[float, ...]) -> tuple[float, ...]:
@@ -90,9 +89,9 @@ class Definition(BaseModel):
     state: StrictStr
     jobs: Annotated[_Names, Field(min_length=1)]
     logs: _Names = ()
-    points: tuple[Annotated[StrictStr, AfterValidator(_point)], ...] = ()
+    points: tuple[_Point, ...] = ()
     suggestions: Annotated[int, Field(ge=0, le=1000)] = 50
-    recipes: tuple[Annotated[StrictStr, AfterValidator(_recipe)], ...] = ()
+    recipes: tuple[_Recipe, ...] = ()
     policies: _Names = ()
     deliver: Deliver = "files"
     folder: StrictStr = "autopilot"
