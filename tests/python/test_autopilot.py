@@ -376,6 +376,7 @@ def test_files_change_nothing_live_and_are_policies_and_experiments(tmp_path):
 
 
 def test_a_broken_journal_is_refused_with_its_line(tmp_path):
+    (tmp_path / "state").mkdir()
     autopilot = pilot(tmp_path)
     (tmp_path / "state" / JOURNAL).write_text('{"look": "x"}\n')
     with pytest.raises(AqePilotError, match=r"journal.jsonl:1: this line is no event"):
