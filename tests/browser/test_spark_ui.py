@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 from looks import faults, shown
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 import injections
 
@@ -198,7 +198,7 @@ def test_a_tab_leads_to_its_queries_and_to_spark_s_and_back(
     query = planned.queries[0]
     for path in ("aqepilot/query", "SQL/execution", "aqepilot/query"):
         page.locator(f"{OURS} a[href$='/{path}/?id={query}']").first.click()
-    assert page.get_by_role("heading", name="Decisions for query").count() == 1
+    expect(page.get_by_role("heading", name=f"Decisions for query {query}")).to_be_visible()
 
 
 @pytest.mark.parametrize("place", PLACES)
