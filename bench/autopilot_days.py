@@ -30,7 +30,7 @@ JOB = Path(__file__).parent / "jobs" / "autopilot.py"
 JOBS, DAYS = 20, 20
 FOLDER = Path("target/autopilot-days")
 # The jobs with a trouble, the shape of each, and the size of its tables.
-TROUBLED = {"hot_key": 0.2, "tiny_tasks": 0.5, "small_files": 0.1}
+TROUBLED = {"hot_key": 0.2, "tiny_tasks": 0.5, "small_files": 0.05}
 _FIRST = datetime(2026, 10, 1, 6, tzinfo=timezone.utc)
 _FACTS = "asked"
 console = Console(stderr=True, highlight=False)

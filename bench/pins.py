@@ -5,6 +5,7 @@ The steps, in the environment of the Spark that is named, each with the same fol
     run          in both environments: runs the queries with the recipe watch
     pin          in one of them: makes pins of the runs of both Sparks
     run --pins   in both: runs the queries under the pins that the other Spark's runs were made into
+    repeat       in both: runs plain Spark again and again: which queries have several plans anyway?
     compare      in one of them: prints how many plans have the pinned shape, and writes pins.json
 
 The shape of a plan is that of the last plan in the event log (`bench.plans`): joins with their
@@ -32,6 +33,7 @@ import tpch  # noqa: E402
 from aqepilot import read_log, recipes  # noqa: E402
 from aqepilot.analysis.pins.run import Pinned, of_run  # noqa: E402
 from aqepilot.analysis.upgrade.outcomes import outcomes_of, runs_of  # noqa: E402
+from aqepilot.analysis.upgrade.shown import sentence  # noqa: E402
 from aqepilot.decision import COLUMNS, Decision  # noqa: E402
 from aqepilot.submit.check import local_session  # noqa: E402
 from aqepilot.submit.jars import minor_of  # noqa: E402
@@ -78,6 +80,35 @@ def run(folder: Path, workload: str, scale: float, pins: bool, conf: Mapping[str
     if done.returncode:
         raise SystemExit(f"the job failed:\n{done.stderr[-3000:]}")
     (out / "returned.json").write_text(done.stdout.strip().splitlines()[-1], "utf-8")
+
+
+def repeat(folder: Path, workload: str, scale: float, only: Iterable[str], rounds: int) -> None:
+    """Runs queries under plain Spark, and keeps the event log."""
+    out = folder / f"repeated-{minor_of(pyspark.__version__)}"
+    (out / "events").mkdir(parents=True, exist_ok=True)
+    texts = {str(n): text for n, text in WORKLOADS[workload].queries().items()}
+    file = out / "queries.json"
+    file.write_text(json.dumps({n: texts[n] for n in only} if only else texts), "utf-8")
+    done = submitting.submit(
+        out / "job",
+        JOB.read_text("utf-8"),
+        conf=CONF | {"spark.eventLog.dir": (out / "events").as_uri()},
+        job_words=[str(WORKLOADS[workload].files(scale)), str(file), "-", str(rounds)],
+        memory="2g",
+        timeout_s=3600,
+    )
+    if done.returncode:
+        raise SystemExit(f"the job failed:\n{done.stderr[-3000:]}")
+
+
+def ways(folder: Path) -> dict[str, dict[str, int]]:
+    """Returns the shapes that plain Spark gave each query that was repeated, and how often."""
+    counted: dict[str, dict[str, int]] = {}
+    for name, one in plans.every_shape(folder / "events") if folder.is_dir() else ():
+        own = counted.setdefault(name, {})
+        text = plans.without_races(one).text()
+        own[text] = own.get(text, 0) + 1
+    return counted
 
 
 def make_pins(folder: Path) -> None:
@@ -142,8 +173,10 @@ def compare(folder: Path) -> dict[str, Any]:
         }
         reads = read_as[f"watched-{other}"], read_as[f"pinned-{minor}"]
         pinned = json.loads((folder / f"pins-{other}.json").read_text("utf-8"))
+        by_itself = [ways(folder / f"repeated-{one}") for one in (minor, other)]
+        changes = named(folder, f"watched-{other}", f"pinned-{minor}")
         queries = {}
-        for name in sorted(pinned, key=int):
+        for name in sorted(wanted, key=int):
             one, two = (side.get(name, {}) for side in reads)
             counts = {s: (one[s], two[s]) for s in one.keys() & two.keys() if one[s] != two[s]}
             queries[name] = {
@@ -156,10 +189,24 @@ def compare(folder: Path) -> dict[str, Any]:
                 == rows[f"pinned-{minor}"].get(name),
                 "wanted": wanted[name].text(),
                 "there": there[name].text() if name in there else None,
-                **pinned[name],
+                "changes": changes.get(name, []),
+                "plain_ways": [sorted(one.get(name, {}).values()) for one in by_itself],
+                # A query without a decision has nothing to pin.
+                **pinned.get(name, {"pins": 0, "unpinned": []}),
             }
         result[f"{other} to {minor}"] = queries
     return result
+
+
+def named(folder: Path, before: str, after: str) -> dict[str, list[str]]:
+    """Returns what `aqepilot upgrade` names, by query: it gives the reason for another shape."""
+    with local_session("local[2]", "bench pins", {"spark.sql.shuffle.partitions": "4"}) as spark:
+        logs = [read_log(spark, folder / kind / "events") for kind in (before, after)]
+        compared = logs[0].upgrade(logs[1])
+        return {
+            one.pair.before.description or "": [sentence(change) for change in one.changes]
+            for one in compared.queries
+        }
 
 
 def same(wanted: plans.Shape, there: plans.Shape | None) -> bool:
@@ -172,15 +219,19 @@ def same(wanted: plans.Shape, there: plans.Shape | None) -> bool:
 def table(result: Mapping[str, Any]) -> str:
     """Returns a table of both ways, and the queries that differ."""
     lines = [
-        "| From, to | Queries | Same shape without pins | With pins | And as many tasks "
-        "| Rows equal |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| From, to | Queries | Same shape without pins | With pins | Or plain Spark has several "
+        "| With pins, and as many tasks | Rows equal |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     others = []
     for way, queries in result.items():
         have = [q for q in queries.values() if q["same_shape"]]
         cells = (
             *(way, len(queries), sum(q["plain_has_it"] for q in queries.values()), len(have)),
+            sum(
+                q["same_shape"] or any(len(w) > 1 for w in q["plain_ways"])
+                for q in queries.values()
+            ),
             *(
                 sum(not q["other_tasks"] for q in have),
                 sum(q["rows_equal"] for q in queries.values()),
@@ -188,7 +239,9 @@ def table(result: Mapping[str, Any]) -> str:
         )
         lines.append(f"| {' | '.join(map(str, cells))} |")
         others += [
-            f"{way}, {name}: {q['unpinned']}" for name, q in queries.items() if not q["same_shape"]
+            f"{way}, {name}: {'; '.join(q['changes'])}; plain Spark's runs by shape: {q['plain_ways']}"
+            for name, q in queries.items()
+            if not q["same_shape"]
         ]
     return "\n".join([*lines, "", *others])
 
@@ -196,11 +249,13 @@ def table(result: Mapping[str, Any]) -> str:
 def main() -> None:
     """Does one step."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("step", choices=["run", "pin", "compare"])
+    parser.add_argument("step", choices=["run", "pin", "repeat", "compare"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--workload", choices=WORKLOADS, default="tpcds")
     parser.add_argument("--scale", type=float, default=0.01)
     parser.add_argument("--pins", action="store_true")
+    parser.add_argument("--queries", default="", help="of repeat: their numbers")
+    parser.add_argument("--rounds", type=int, default=40, help="of repeat")
     parser.add_argument("--conf", action="append", default=[])
     options = parser.parse_args()
     if options.step == "run":
@@ -208,6 +263,9 @@ def main() -> None:
         run(options.folder, options.workload, options.scale, options.pins, conf)
     elif options.step == "pin":
         make_pins(options.folder)
+    elif options.step == "repeat":
+        only = [name for name in options.queries.split(",") if name]
+        repeat(options.folder, options.workload, options.scale, only, options.rounds)
     else:
         result = compare(options.folder)
         (options.folder / "pins.json").write_text(json.dumps(result, indent=1), "utf-8")

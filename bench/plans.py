@@ -98,12 +98,13 @@ def alike(one: Shape, other: Shape) -> bool:
 def shapes(folder: Path) -> dict[str, Shape]:
     """Returns the last plan of the first query of each description in event logs."""
     first: dict[str, Shape] = {}
-    for description, plan in _shapes(folder):
+    for description, plan in every_shape(folder):
         first.setdefault(description, plan)
     return first
 
 
-def _shapes(folder: Path) -> Iterator[tuple[str, Shape]]:
+def every_shape(folder: Path) -> Iterator[tuple[str, Shape]]:
+    """Yields the description and the last plan of each query in event logs."""
     for log in sorted(path for path in folder.rglob("*") if path.is_file()):
         names: dict[int, str] = {}
         last: dict[int, dict[str, Any]] = {}

@@ -1,6 +1,7 @@
 """Runs queries, each under its pin if there is one; prints what they returned as JSON.
 
 spark-submit pinned.py <tables' folder> <JSON file: query texts by number> <folder of pins, or ->
+    <rounds, or nothing for one>
 
 Of each query: the number of rows, and a digest of them in any order, or its error.
 """
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-folder, texts, pins = sys.argv[1:]
+folder, texts, pins, *rounds = sys.argv[1:]
 spark = SparkSession.builder.appName("bench-pinned").getOrCreate()
 for path in Path(folder).glob("*.parquet"):
     spark.read.parquet(str(path)).createOrReplaceTempView(path.stem)
@@ -47,5 +48,9 @@ def returned(number: str, text: str) -> dict[str, object]:
     return {"rows": len(rows), "digest": digest(rows)}
 
 
-print(json.dumps({n: returned(n, t) for n, t in json.loads(Path(texts).read_text()).items()}))
+queries = json.loads(Path(texts).read_text())
+for _ in range(int(rounds[0]) - 1 if rounds else 0):
+    for number, text in queries.items():
+        returned(number, text)
+print(json.dumps({number: returned(number, text) for number, text in queries.items()}))
 spark.stop()

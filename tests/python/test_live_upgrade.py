@@ -56,7 +56,8 @@ def runs(
 ) -> Log:
     """A log of so many runs of one query, and of one of a query that never changes."""
     ids = [{"execution_id": i, "root_execution_id": i} for i in (*range(1, len(ms) + 1), 100)]
-    queries = [one | {"fingerprint": PRINT, "task_ms": n} for one, n in zip(ids, ms, strict=False)]
+    own = {"fingerprint": PRINT, "joins": [strategy]}
+    queries = [one | own | {"task_ms": n} for one, n in zip(ids, ms, strict=False)]
     still = ids[-1] | {"fingerprint": None, "description": "still", "joins": ["A"]}
     decisions = [join(i, strategy, **columns) for i in range(1, len(ms) + 1)]
     decisions += [shuffle(i, number) for i in range(1, len(ms) + 1)]
@@ -155,3 +156,67 @@ def test_a_pin_s_state_says_what_spark_would_do_now(
     assert one.state == state
     (one,) = made_logs.log(spark, **(frames | {"policies": [loaded | {"mode": "off"}]})).pins()
     assert (one.state, one.is_trouble) == ("OFF", True)
+
+
+@pytest.mark.parametrize(
+    ("signature", "state", "counts"),
+    [("a1" * 8, "SPARK_AGREES", {}), ("b2" * 8, "FITS_PARTLY", {"shuffle_partitions": 1})],
+)
+def test_a_pin_says_how_many_of_its_sub_plans_are_not_there(
+    spark: SparkSession, signature: str, state: str, counts: dict[str, int]
+) -> None:
+    facts = made_logs.facts(shuffles={"signatures": [signature], "num_partitions": 8})
+    answer = {"policy": "pin_f1", "answer": "8", "reason": "APPLIED", "fate": "no_change"}
+    named = f"arrays_overlap(shuffles.signatures, array('{'a1' * 8}'))"
+    loaded = {**made_logs.OF_LOG, "policy": "pin_f1", "time": made_logs.AT, "mode": "enforce"}
+    loaded |= {"point": "shuffle_partitions", "text": f"CASE WHEN {named} THEN 8 END"}
+    frames = {
+        "queries": [{"fingerprint": PRINT}],
+        "decisions": [shuffle(1, 8) | answer | {"facts": facts}],
+        "policies": [loaded | {"when": f"query.fingerprint = '{PRINT}'"}],
+    }
+    (one,) = made_logs.log(spark, **frames).pins()
+    assert (one.state, one.is_trouble) == (state, False)
+    assert (one.missing, one.unknown) == (counts, counts)
+
+
+def test_a_shuffle_in_two_groups_of_a_run_counts_once(spark: SparkSession) -> None:
+    """Of two stages of one run; a shuffle that no run after has is a change."""
+    groups = [["cc"], ["cc", "dd"]]
+    decisions = [
+        shuffle(i, 8)
+        | {"facts": made_logs.facts(shuffles={"signatures": names, "num_partitions": 8})}
+        for i in (1, 2)
+        for names in groups
+    ]
+    queries = [
+        {"execution_id": i, "root_execution_id": i, "fingerprint": PRINT, "decisions": 2}
+        for i in (1, 2)
+    ]
+    log = made_logs.log(spark, queries=queries, decisions=decisions)
+    after = made_logs.log(spark, queries=queries, decisions=[shuffle(i, 8) for i in (1, 2)])
+    assert log.upgrade(log).changed == ()
+    (changed,) = log.upgrade(after).changed
+    assert [(one.kind, one.subject, one.before_runs) for one in changed.changes] == [
+        ("shuffle", "dd", (2, 2))
+    ]
+
+
+def test_a_plan_that_was_not_adopted_is_not_what_ran(spark: SparkSession) -> None:
+    """AQE planned a broadcast at last, and kept the sort-merge join, as `joins` says."""
+
+    def ran(*strategies: str, joins: list[str]) -> Log:
+        query = {"fingerprint": PRINT, "joins": joins}
+        decisions = [join(1, strategy) for strategy in strategies]
+        return made_logs.log(spark, queries=[query], decisions=decisions)
+
+    merged, broadcast = "SortMergeJoin", "BroadcastHashJoin BuildRight"
+    before = ran(merged, joins=[merged])
+    assert before.upgrade(ran(merged, broadcast, joins=[merged])).changed == ()
+    (changed,) = before.upgrade(ran(merged, broadcast, joins=[broadcast])).changed
+    assert [one.kind for one in changed.changes] == ["strategy"]
+    # A side was empty, and the plan that ran has no join.
+    assert before.upgrade(ran(broadcast, joins=[])).changed == ()
+    # An engine's join has a name of its own.
+    (changed,) = before.upgrade(ran(broadcast, joins=["CometHashJoin BuildRight"])).changed
+    assert [one.kind for one in changed.changes] == ["strategy"]

@@ -44,10 +44,10 @@ def test_a_flip_that_is_no_chance_is_a_change() -> None:
 
 
 def test_a_shuffle_that_is_new_is_named_unless_joins_are_in_another_order() -> None:
-    there = outcome("4 tasks", kind="tasks", subject="s1")
-    new = outcome("2 tasks", kind="tasks", subject="s2")
+    there = outcome("4", kind="number", subject="s1")
+    new = outcome("2", kind="number", subject="s2")
     (change,) = compared.changes([there], [there, new], PAIR)
-    assert (change.kind, change.before, change.after) == ("shuffle", None, "2 tasks")
+    assert (change.kind, change.before, change.after) == ("shuffle", None, "2")
     order = [outcome(text, kind="order", subject="r") for text in ("x y z", "y x z")]
     (change,) = compared.changes([there, order[0]], [there, new, order[1]], PAIR)
     assert change.kind == "order"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from aqepilot.analysis.final_plan import as_ran
 from aqepilot.decision import Decision
 from aqepilot.pins import Identity, Pin, identity_of
 from aqepilot.pins.identity import SHUFFLES, SIDES, UNNAMED
@@ -180,23 +180,16 @@ def _coalescing(row: Decision, answer: Mapping[str, Any], facts: Mapping[str, An
 def _as_ran(states: Mapping[int, Sequence[State]], joins: Sequence[str]) -> dict[int, State]:
     """The state of each join by which it ran.
 
-    A state that comes again is not recorded again: the one with most measured is the last. Where
-    the plan that ran has no such strategy, and lacks another that the join had, it is that.
+    A state that comes again is not recorded again: the one with most measured is the last.
     """
     last = {
-        number: max(enumerate(own), key=lambda one: (len(one[1].measured), one[0]))[1]
+        number: max(range(len(own)), key=lambda place: (len(own[place].measured), place))
         for number, own in states.items()
     }
-    ran = Counter(repr(selection(join)) for join in joins)
-    planned = Counter(repr(one.answer) for one in last.values())
-    for number, one in last.items() if joins else ():
-        for other in reversed(states[number]):
-            mine, theirs = repr(one.answer), repr(other.answer)
-            if planned[mine] > ran[mine] and ran[theirs] > planned[theirs]:
-                last[number] = other
-                planned.update({mine: -1, theirs: 1})
-                break
-    return last
+    if joins:
+        planned = {number: [repr(one.answer) for one in own] for number, own in states.items()}
+        last = as_ran(planned, last, (repr(selection(join)) for join in joins))
+    return {number: states[number][place] for number, place in last.items()}
 
 
 def _of_join(

@@ -129,14 +129,25 @@ def _changes(before: _Subjects, after: _Subjects, runs: Pair) -> Iterator[Change
 
 
 def _only_in_one(before: _Subjects, after: _Subjects, runs: Pair) -> Iterator[Change]:
-    """Shuffles that every run on one side reads, and none on the other."""
+    """Shuffles that every run on one side plans, and none on the other.
+
+    Which of them are read is a race: AQE drops the shuffle that has not begun. One that is new and
+    one that is gone above the same tables are one, which the two Sparks name otherwise.
+    """
+    pairs = [
+        {ways[0].tables for key, ways in one.items() if key[0] == "number" and key not in other}
+        for one, other in ((before, after), (after, before))
+    ]
+    renamed = pairs[0] & pairs[1]
     for one, other, is_after in ((before, after, False), (after, before, True)):
         side, beside = (runs.after, runs.before) if is_after else (runs.before, runs.after)
         for (kind, subject), ways in one.items():
             times = sum(way.runs for way in ways)
-            if kind != "tasks" or (kind, subject) in other or times < side.runs:
+            if kind != "number" or (kind, subject) in other or times < side.runs:
                 continue
-            if beside.decisions == 0 or not any(k == "tasks" for k, _ in other):
+            if ways[0].tables in renamed:
+                continue
+            if beside.decisions == 0 or not any(k == "number" for k, _ in other):
                 continue
             shown, none = (times, side.runs), (0, beside.runs)
             yield Change(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from aqepilot.analysis.costs import KEY
+from aqepilot.analysis.final_plan import as_ran
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,8 +43,8 @@ _SUBJECT = """
       WHEN point = 'shuffle_partitions' THEN f.shuffles.signatures
       ELSE f.shuffle.signatures END))
 """
-# Of these the subject is a group of shuffles, whose members may be in other groups elsewhere.
-_GROUPS = ("number", "tasks")
+# A group of shuffles is as many subjects: its members may be in other groups elsewhere.
+_SUBJECTS = f"IF(kind IN ('number', 'tasks'), split(({_SUBJECT}), ' '), array({_SUBJECT}))"
 _RAN = "IF(applied, coalesce(final_strategy, spark_strategy), spark_strategy)"
 _BUILT = "CASE WHEN ran LIKE '%BuildLeft' THEN l WHEN ran LIKE '%BuildRight' THEN r END"
 _ORDER = """IF(applied AND answer IS NOT NULL, transform(from_json(answer, 'array<int>'),
@@ -79,7 +80,7 @@ class Outcome(NamedTuple):
         kind: ``strategy``, ``order``, ``number`` (of a shuffle's partitions), ``tasks`` (that read
             a shuffle), ``splits``, or ``joins``, all of a query of whose sub-plans nothing is
             known.
-        subject: Its signatures.
+        subject: Its signatures; of `number` and `tasks` that of one shuffle.
         outcome: What to compare.
         shown: The same for a person.
         tables: What is read beneath.
@@ -181,16 +182,13 @@ def outcomes_of(log: Frames, wanted: list[Runs]) -> list[Outcome]:
         .limit(MOST_QUERIES * MOST_OUTCOMES)
         .collect()
     )
-    counted: dict[tuple[str, str, str, str], Outcome] = {}
-    for row in rows:
-        whole_subject = row["subject"]
-        for subject in whole_subject.split(" ") if row["kind"] in _GROUPS else (whole_subject,):
-            name = (row["key"], row["kind"], subject, row["outcome"])
-            shown = row["shown"] or row["outcome"]
-            none = Outcome(*name, shown, row["tables"] or "", 0)
-            before = counted.get(name, none)
-            counted[name] = before._replace(runs=before.runs + row["runs"])
-    return list(counted.values())
+    return [
+        Outcome(
+            *(row["key"], row["kind"], row["subject"], row["outcome"]),
+            *(row["shown"] or row["outcome"], row["tables"] or "", row["runs"]),
+        )
+        for row in rows
+    ]
 
 
 def _last(log: Frames, ended: DataFrame) -> DataFrame:
@@ -210,12 +208,58 @@ def _last(log: Frames, ended: DataFrame) -> DataFrame:
         .withColumn("ran", functions.expr(_RAN))
         .withColumn("outcome", functions.expr(_OUTCOME))
         .withColumn("shown", functions.expr(_SHOWN))
-        .withColumn("subject", functions.expr(_SUBJECT))
+        .withColumn("subjects", functions.expr(_SUBJECTS))
+        .withColumn("subject", functions.explode("subjects"))
         .where("subject != '' AND outcome IS NOT NULL AND outcome != ''")
     )
     by = ("key", "log", "execution_id", "kind", "subject")
-    return (
+    last = (
         known.groupBy(*by)
         .agg(functions.expr("max_by(struct(outcome, shown, tables), decision_id) AS last"))
         .select(*by, "last.outcome", "last.shown", "last.tables")
     )
+    ran = _ran(known, ended)
+    if not ran:
+        return last
+    frame = log.queries.sparkSession.createDataFrame(ran, last.schema)
+    others = last.join(functions.broadcast(frame), [*by], "left_anti")
+    return others.unionByName(frame.where("outcome IS NOT NULL"))
+
+
+def _ran(known: DataFrame, ended: DataFrame) -> list[tuple[str | None, ...]]:
+    """Strategies by which joins ran where that is not the last that AQE planned.
+
+    AQE kept the plan that it had, or the plan that ran has no such join, as a side was empty: then
+    there is no outcome.
+    """
+    from pyspark.sql import functions
+
+    run = ("key", "log", "execution_id")
+    ways = "sort_array(collect_list(struct(decision_id, ran, outcome, shown, tables))) AS ways"
+    lasts = "array_sort(transform(subjects, s -> element_at(s.ways, -1).ran))"
+    rows = (
+        known.where("kind = 'strategy'")
+        .groupBy(*run, "kind", "subject")
+        .agg(functions.expr(ways))
+        .groupBy(*run)
+        .agg(functions.expr("collect_list(struct(subject, ways)) AS subjects"))
+        .join(ended.select("log", "execution_id", "joins"), ["log", "execution_id"])
+        .where(f"joins IS NOT NULL AND {lasts} != array_sort(joins)")
+        .limit(MOST_QUERIES * MOST_RUNS)
+        .collect()
+    )
+    outcomes = []
+    for row in rows:
+        planned = {one.subject: [way.ran for way in one.ways] for one in row.subjects}
+        last = {name: len(own) - 1 for name, own in planned.items()}
+        places = as_ran(planned, last, row.joins)
+        # Not where an engine's joins have names of their own.
+        is_read = {*row.joins} <= {name for own in planned.values() for name in own}
+        for one in row.subjects:
+            name = (row.key, row.log, row.execution_id, "strategy", one.subject)
+            way = one.ways[places[one.subject]]
+            if is_read and way.ran not in row.joins:
+                outcomes.append((*name, None, None, None))
+            elif places[one.subject] != last[one.subject]:
+                outcomes.append((*name, way.outcome, way.shown, way.tables))
+    return outcomes
