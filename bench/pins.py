@@ -239,11 +239,27 @@ def table(result: Mapping[str, Any]) -> str:
         )
         lines.append(f"| {' | '.join(map(str, cells))} |")
         others += [
-            f"{way}, {name}: {'; '.join(q['changes'])}; plain Spark's runs by shape: {q['plain_ways']}"
+            f"{way}, {name}: {'; '.join(q['changes'])}; plain Spark's runs by shape: "
+            f"{q['plain_ways']}"
             for name, q in queries.items()
             if not q["same_shape"]
         ]
     return "\n".join([*lines, "", *others])
+
+
+def found(folder: Path) -> dict[str, list[str]]:
+    """Returns the queries whose plan is another one on 4.3, and those that upgrade names."""
+    before, after = (f"watched-{minor}" for minor in SPARKS)
+    shapes = [plans.shapes(folder / kind / "events") for kind in (before, after)]
+    changes = named(folder, before, after)
+    names = sorted((name for name in shapes[0] if name.isdigit()), key=int)
+    differ = [name for name in names if not same(shapes[0][name], shapes[1].get(name))]
+    listed = [name for name in names if changes.get(name)]
+    return {
+        "another plan": differ,
+        "missed by upgrade": [name for name in differ if name not in listed],
+        "named by upgrade beside them": [name for name in listed if name not in differ],
+    }
 
 
 def main() -> None:
@@ -270,6 +286,8 @@ def main() -> None:
         result = compare(options.folder)
         (options.folder / "pins.json").write_text(json.dumps(result, indent=1), "utf-8")
         print(table(result))
+        for what, names in found(options.folder).items():
+            print(f"{SPARKS[0]} to {SPARKS[1]}, {what}: {len(names)}: {', '.join(names)}")
 
 
 if __name__ == "__main__":
