@@ -8,6 +8,7 @@ submitted with what `aqepilot autopilot conf` prints for their job. Simulated ar
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -116,6 +117,8 @@ def _run(folder: Path, date: datetime, file: Path, scale: float) -> None:
     events, day_file = folder / "events", folder / "day.json"
     for left in events.iterdir():
         left.unlink()
+    # A table's folder of the day before is in the way of a catalog that does not know the table.
+    shutil.rmtree(folder / "warehouse", ignore_errors=True)
     applications = _applications(file)
     for one in applications:
         one["conf"]["spark.aqepilot.run"] = f"scheduled__{date:%Y-%m-%d}"

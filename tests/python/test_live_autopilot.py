@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import made_logs
+import test_autopilot as fleet
 import tiers
-from aqepilot import Log
+from aqepilot import Log, control
 from aqepilot.autopilot import candidates
+from aqepilot.autopilot.autopilot import Autopilot
 from aqepilot.autopilot.definition import Definition
 from aqepilot.autopilot.evidence import Figured, Shadow
 from aqepilot.autopilot.logs import Seen
@@ -143,3 +146,38 @@ def test_a_hostile_or_broken_log_proposes_nothing_that_a_clean_one_would_not(
     assert offered_too <= offered
     assert jobs_too <= jobs
     assert jobs == {"daily.a", "daily.b"}
+
+
+def test_the_state_is_the_same_on_a_hadoop_file_system(spark: SparkSession, tmp_path: Path) -> None:
+    """By Hadoop's classes: the journal, to which another autopilot adds, and the control file."""
+    assert spark.version
+    jobs = fleet.Jobs()
+    jobs.past("daily.a")
+    uri = (tmp_path / "hadoop").as_uri()
+    places: tuple[dict[str, Any], ...] = (
+        {},
+        {"state": f"{uri}/state", "control": f"{uri}/control.json"},
+    )
+    steps = []
+    for more in places:
+
+        def known(_: State, more: Any = more, **shadows: Any) -> tuple[Any, Any]:
+            return jobs.evidence(0, **shadows), [fleet.candidate()]
+
+        def beside(state: State, more: Any = more) -> tuple[Any, Any]:
+            fleet.pilot(tmp_path, **more).look("one", known)
+            return known(state)
+
+        autopilot: Autopilot = fleet.pilot(tmp_path, **more)
+        assert autopilot.look("one", beside) == []
+        (trial,) = autopilot.journal.read().open
+        seen = {trial.name: Shadow(1, 3, 0)}
+        autopilot.look("two", lambda state, seen=seen: known(state, shadows=seen))
+        autopilot.act("undo", trial.id)
+        steps.append([(e.look, e.step, e.reason, e.trial) for e in autopilot.journal.events()])
+        (rule,) = control.read(more.get("control", str(tmp_path / "control.json"))).rules
+        assert rule.mode == "off"
+    assert steps[0] == steps[1]
+    assert [step for _, step, _, _ in steps[0]].count("start") == 1
+    live = [tmp_path / name / "live.json" for name in ("state", "hadoop/state")]
+    assert live[0].read_text("utf-8") == live[1].read_text("utf-8")
