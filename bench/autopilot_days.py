@@ -1,8 +1,8 @@
 """The autopilot over a fleet that really runs: 20 jobs of TPC-DS and of shapes of production.
 
 Real are the queries, the drivers, the event logs, the command and its files: each day's runs are
-submitted with what `aqepilot autopilot conf` prints for their job. Simulated are the days, as in
-`bench.fleet`. It may be ended and started again: it goes on with the next day.
+submitted with the settings that `aqepilot autopilot conf` prints for their job. Simulated are the
+days, as in `bench.fleet`. It may be ended and started again: it goes on with the next day.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from rich.console import Console
 import submitting
 import tpcds
 from aqepilot import catalog, control, read_log
+from aqepilot.autopilot import shown
+from aqepilot.autopilot.definition import Definition
 from aqepilot.eventlog.events import expr
 from aqepilot.submit.check import local_session
 from bench import turns
@@ -100,7 +102,7 @@ def _applications(file: Path) -> list[dict[str, Any]]:
 
 
 def _application(job: str, queries: list[str], file: Path) -> dict[str, Any]:
-    live = json.loads(_command("conf", "--file", str(file), "--job", job, "--json"))
+    live = shown.settings(Definition.from_file(file), job)
     # A policy in shadow mode that answers nothing has facts recorded.
     asked = {f"spark.aqepilot.policy.{_FACTS}.{p}": "null" for p in catalog.point_names()}
     policies = [_FACTS, *filter(None, [live.pop("spark.aqepilot.policies", "")])]

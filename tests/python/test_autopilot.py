@@ -387,7 +387,8 @@ def test_the_status_has_a_row_for_each_trial():
     jobs, state, trial = in_experiment()
     jobs.drawn("daily.a", trial, 4, 0.5)
     steps = Steps(definition(), state, jobs.evidence(4), "x", AT)
-    (row,) = sentences.data(state.measured(steps.figures()), definition(), day=4.0)
+    state = state.after([steps.decide([])[-1]])
+    (row,) = sentences.data(state.measured(steps.figures()), definition())
     assert (row["state"], row["share"], row["days_left"]) == ("experiment", 25.0, 41.0)
     assert row["saved_ms"] > 0
     assert row["effect_text"].startswith("-")

@@ -195,7 +195,7 @@ class Reading:
             message = "the server was started without one: `aqepilot mcp --autopilot FILE`."
             raise AqePilotError(Problem("AUTOPILOT_MISSING", message))
         definition = Definition.from_file(self._autopilot)
-        return sentences.data(shown.state(definition), definition, day=time.time() / 86400)
+        return sentences.data(shown.state(definition), definition)
 
     def history(self) -> dict[str, Any]:
         """Returns what the file of history holds.

@@ -62,7 +62,7 @@ def days_left(trial: Trial, definition: Definition | None, day: float) -> float 
     Args:
         trial: The trial.
         definition: It has the most days; null where it is not at hand.
-        day: The day of the newest look.
+        day: The day of the newest look, since the epoch.
     """
     if trial.phase != "experiment" or definition is None:
         return None
@@ -73,8 +73,6 @@ def data(
     state: State,
     definition: Definition | None = None,
     prices: Prices | None = None,
-    *,
-    day: float = 0.0,
 ) -> list[dict[str, Any]]:
     """Returns a row for each trial: those that go on first, then the newest that ended.
 
@@ -82,7 +80,6 @@ def data(
         state: The state.
         definition: For the days that are left; null for none.
         prices: For money; null for none.
-        day: The day of the newest look, since the epoch.
     """
     trials = sorted(state.trials.values(), key=lambda trial: (trial.is_over, -trial.since))
     rows = []
@@ -99,7 +96,7 @@ def data(
                 "effect": trial.figures.effect,
                 "lower": trial.figures.lower,
                 "upper": trial.figures.upper,
-                "days_left": days_left(trial, definition, day),
+                "days_left": days_left(trial, definition, state.day),
                 "saved_ms": saved,
                 "saved": prices.cost(saved) if prices else None,
                 "currency": prices.currency if prices else None,

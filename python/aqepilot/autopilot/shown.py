@@ -42,21 +42,18 @@ def state(definition: Definition, conf: Mapping[str, str] | None = None) -> Stat
     return whole.measured(same)
 
 
-def for_report(
-    definition: Definition, prices: Prices | None = None, *, day: float = 0.0
-) -> Autopilot:
+def for_report(definition: Definition, prices: Prices | None = None) -> Autopilot:
     """Returns what the report shows of an autopilot.
 
     Args:
         definition: Where the state is.
         prices: For money; null for none.
-        day: Today, in days since the epoch.
 
     Raises:
         AqePilotError: The journal cannot be read.
     """
     whole = state(definition)
-    listed = sentences.data(whole, definition, prices, day=day)
+    listed = sentences.data(whole, definition, prices)
     rows = sentences.rows(listed)
     return Autopilot(sentences.HEAD, rows, sentences.LEARNED_HEAD, sentences.learned_rows(whole))
 

@@ -215,6 +215,7 @@ class State(BaseModel):
         delivered: The newest look that is delivered; null for none.
         started: How many experiments there were.
         promoted: How many promotions there were.
+        day: The day of the newest look that is decided, since the epoch.
     """
 
     events: int = 0
@@ -223,6 +224,7 @@ class State(BaseModel):
     delivered: str | None = None
     started: int = 0
     promoted: int = 0
+    day: float = 0.0
 
     def after(self, events: Iterable[Event]) -> State:
         """Returns the state after more events."""
@@ -235,6 +237,7 @@ class State(BaseModel):
         self.events += 1
         if event.step == "decided":
             self.decided.append(event.look)
+            self.day = event.day
         elif event.step == "delivered":
             self.delivered = event.look
         elif event.step == "propose":

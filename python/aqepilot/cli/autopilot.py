@@ -185,8 +185,7 @@ def autopilot_status(
         else:
             console().print(table(sentences.LEARNED_HEAD, rows))
         return
-    day = datetime.now(timezone.utc).timestamp() / 86400
-    listed = sentences.data(state, definition, prices, day=day)
+    listed = sentences.data(state, definition, prices)
     if as_json:
         click.echo(json.dumps(listed, indent=2))
     elif not listed:

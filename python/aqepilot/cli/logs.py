@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -207,7 +206,7 @@ def report(
         from aqepilot.autopilot.definition import Definition
 
         definition = Definition.from_file(autopilot_file)
-        tried = shown.for_report(definition, prices, day=time.time() / 86400)
+        tried = shown.for_report(definition, prices)
     with log_session(logs, master, "aqepilot report") as spark:
         made = read_log(spark, logs).report(output, prices=prices, top=top, autopilot=tried)
     click.echo(

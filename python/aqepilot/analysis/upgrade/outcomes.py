@@ -248,7 +248,7 @@ def _ran(known: DataFrame, ended: DataFrame) -> list[tuple[str | None, ...]]:
         .limit(MOST_QUERIES * MOST_RUNS)
         .collect()
     )
-    outcomes = []
+    outcomes: list[tuple[str | None, ...]] = []
     for row in rows:
         planned = {one.subject: [way.ran for way in one.ways] for one in row.subjects}
         last = {name: len(own) - 1 for name, own in planned.items()}
