@@ -247,7 +247,7 @@ def table(result: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "", *others])
 
 
-def found(folder: Path) -> dict[str, list[str]]:
+def upgrade_checked(folder: Path) -> dict[str, list[str]]:
     """Returns the queries whose plan is another one on 4.3, and those that upgrade names."""
     before, after = (f"watched-{minor}" for minor in SPARKS)
     shapes = [plans.shapes(folder / kind / "events") for kind in (before, after)]
@@ -286,7 +286,7 @@ def main() -> None:
         result = compare(options.folder)
         (options.folder / "pins.json").write_text(json.dumps(result, indent=1), "utf-8")
         print(table(result))
-        for what, names in found(options.folder).items():
+        for what, names in upgrade_checked(options.folder).items():
             print(f"{SPARKS[0]} to {SPARKS[1]}, {what}: {len(names)}: {', '.join(names)}")
 
 
