@@ -64,18 +64,20 @@ def measure(days: int, scale: float, folder: Path = FOLDER) -> dict[str, Any]:
         date = _FIRST + timedelta(days=number)
         begun = time.time()
         _run(folder, date, file, scale)
+        words = ("--log", str(folder / "logs"), "--to", str(folder / "collected"))
+        _aqepilot("collect", *words, "--master", "local[2]")
         _command("run", "--file", str(file), "--look", f"{date:%Y-%m-%d}", "--master", "local[2]")
         dates.append(f"{date:%Y-%m-%d}")
         done.write_text(json.dumps(dates), encoding="utf-8")
         console.print(f"day {number + 1}: {time.time() - begun:.0f} s")
     trials = json.loads(_command("status", "--file", str(file), "--json"))
-    return {"days": len(dates), "by_day": _by_day(folder / "logs"), "trials": trials}
+    return {"days": len(dates), "by_day": _by_day(folder / "collected"), "trials": trials}
 
 
 def _definition(folder: Path, rules: Path) -> str:
     keys = {
         "state": str(folder / "state"),
-        "logs": [str(folder / "logs")],
+        "logs": [str(folder / "collected")],
         "jobs": ["daily.*"],
         "deliver": "live",
         "control": str(rules),
@@ -150,10 +152,14 @@ def _run(folder: Path, date: datetime, file: Path, scale: float) -> None:
 
 
 def _command(*words: str) -> str:
-    command = [sys.executable, "-m", "aqepilot", "autopilot", *words]
+    return _aqepilot("autopilot", *words)
+
+
+def _aqepilot(*words: str) -> str:
+    command = [sys.executable, "-m", "aqepilot", *words]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
-        raise SystemExit(f"aqepilot autopilot {' '.join(words)}:\n{run.stderr[-3000:]}")
+        raise SystemExit(f"aqepilot {' '.join(words)}:\n{run.stderr[-3000:]}")
     return run.stdout
 
 

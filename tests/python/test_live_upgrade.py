@@ -220,3 +220,20 @@ def test_a_plan_that_was_not_adopted_is_not_what_ran(spark: SparkSession) -> Non
     # An engine's join has a name of its own.
     (changed,) = before.upgrade(ran(broadcast, joins=["CometHashJoin BuildRight"])).changed
     assert [one.kind for one in changed.changes] == ["strategy"]
+
+
+def test_another_order_of_joins_is_shown_by_its_tables(spark: SparkSession) -> None:
+    def ran(**columns: Any) -> Log:
+        chain = {
+            **{"point": "join_reorder", "fingerprint": PRINT, "join_id": None},
+            **{"facts": made_logs.facts(chain={"signatures": ["aa", "bb", "cc"]})},
+            **{"tables": "a ⋈ b ⋈ c", "reason": "NULL_ANSWER"},
+        }
+        query = {"fingerprint": PRINT}
+        return made_logs.log(spark, queries=[query], decisions=[chain | columns])
+
+    after = ran(answer="[2,0,1]", applied=True, reason="APPLIED", policy="p")
+    (changed,) = ran().upgrade(after).changed
+    (change,) = changed.changes
+    assert (change.before, change.after) == ("a ⋈ b ⋈ c", "c ⋈ a ⋈ b")
+    assert shown.by_kind(changed.changes) == "order of joins: 1"

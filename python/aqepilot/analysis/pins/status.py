@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aqepilot import texts
-from aqepilot.display import Column, Listed, Table, folded
+from aqepilot.display import Column, Listed, Table
 
 if TYPE_CHECKING:
     from aqepilot.eventlog.frames import Frames
@@ -72,7 +72,7 @@ class PinStates(Listed[PinState]):
         rows = [
             (
                 *(one.policy, one.state, texts.number(one.runs), texts.number(one.answers)),
-                *(texts.number(one.differs), folded(why(one))),
+                *(texts.number(one.differs), why(one)),
             )
             for one in self[:most]
         ]
@@ -87,7 +87,7 @@ def why(one: PinState) -> str:
     for point in dict.fromkeys([*one.missing, *one.unknown]):
         gone, new = one.missing.get(point, 0), one.unknown.get(point, 0)
         parts.append(f"{point}: {gone} pinned and not there, {new} there and not pinned")
-    return STATES[one.state] + (f" ({'; '.join(parts)})" if parts else "")
+    return ": ".join(filter(None, ["; ".join(parts), STATES[one.state]]))
 
 
 def pins(log: Frames, names: Iterable[str] = ()) -> PinStates:

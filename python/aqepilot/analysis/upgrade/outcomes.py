@@ -65,7 +65,11 @@ _SHOWN = f"""
       THEN concat(split_part(ran, ' ', 1), ' that builds from ',
         concat_ws('+', ({_BUILT}).tables))
     WHEN kind = 'strategy' THEN ran
-    WHEN kind = 'order' THEN tables
+    WHEN kind = 'order' THEN IF(
+      applied AND answer IS NOT NULL
+        AND size(split(tables, ' ⋈ ')) = size(f.chain.signatures),
+      array_join(transform(from_json(answer, 'array<int>'), i -> split(tables, ' ⋈ ')[i]), ' ⋈ '),
+      tables)
     WHEN kind = 'number' THEN concat(outcome, ' partitions')
     WHEN kind = 'tasks' THEN ran
     ELSE outcome END

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -61,10 +62,16 @@ def row(one: Compared, prices: Prices | None = None) -> tuple[Cell | None, ...]:
         time_text(one, prices),
         one.verdict,
         f"{pair.before.runs:,}, {pair.after.runs:,}",
-        Folded(f"{len(one.changes)} changes", "\n".join(map(sentence, one.changes)))
+        Folded(by_kind(one.changes), "\n".join(map(sentence, one.changes)))
         if len(one.changes) > 3
         else "; ".join(map(sentence, one.changes)) or "its plan is the same",
     )
+
+
+def by_kind(changes: Iterable[Change]) -> str:
+    """Returns how many changes there are of each kind."""
+    counted = Counter(change.kind for change in changes)
+    return ", ".join(f"{words}: {counted[kind]}" for kind, words in KINDS.items() if counted[kind])
 
 
 def time_text(one: Compared, prices: Prices | None = None) -> str:
@@ -90,7 +97,7 @@ def sentence(one: Change) -> str:
         what = "is there no more" if one.after is None else "is new"
         return f"a shuffle{where} {what}"
     if one.kind == "order" and one.before == one.after:
-        return f"order of joins{where} (before in {seen}, now in {then})"
+        return f"order of joins{where}: one (in {seen}), now another (in {then})"
     return f"{KINDS[one.kind]}{where}: {one.before} (in {seen}), now {one.after} (in {then})"
 
 
