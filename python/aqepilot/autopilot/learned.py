@@ -66,13 +66,14 @@ _NOT_ITS_FAULT = (
 def order(candidates: Iterable[Candidate], rows: Iterable[Learned]) -> list[Candidate]:
     """Returns candidates in the order in which they are worth a try.
 
-    By the stake times the chance that the recipe is kept on that shape.
+    By the stake times the chance that the recipe is kept on that shape; equal ones stay in their
+    order, which is that of the suggestions.
     """
     chances = {(row.shape, row.recipe): row.chance for row in rows}
 
-    def worth(candidate: Candidate) -> tuple[float, float, str]:
+    def worth(candidate: Candidate) -> tuple[float, float]:
         chance = chances.get((candidate.shape, candidate.recipe), 0.5)
         stake = candidate.stake_ms if math.isfinite(candidate.stake_ms) else 0.0
-        return -chance * max(stake, 1.0), -chance, candidate.id
+        return -chance * max(stake, 1.0), -chance
 
     return sorted(candidates, key=worth)

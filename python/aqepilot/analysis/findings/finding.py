@@ -53,7 +53,7 @@ class SuggestedPolicy(NamedTuple):
     """A policy to try.
 
     Attributes:
-        point: Its decision point.
+        point: Its decision point, the first one where it has several.
         text: The policy file, in shadow mode.
     """
 
@@ -108,7 +108,7 @@ class Finding(ABC):
         return point, text
 
     def policy_file(
-        self, point: str, text: str, is_by_application: bool = False
+        self, point: str, text: str, is_by_application: bool = False, **also: str
     ) -> SuggestedPolicy:
         """Returns a policy in shadow mode for these runs alone.
 
@@ -117,6 +117,7 @@ class Finding(ABC):
             text: The policy's text there.
             is_by_application: Whether it is for the whole application: what is cached is planned
                 outside of the queries that read it.
+            **also: Texts at further points, without which the first one gains little.
         """
         name = f"{self.kind}_{(self.runs.fingerprint or 'of_application')[:14]}"
         fact, value = "fingerprint", self.runs.fingerprint
@@ -130,11 +131,9 @@ class Finding(ABC):
             f"name = {json.dumps(name)}",
             'mode = "shadow"',
             f"when = {json.dumps(when, ensure_ascii=False)}",
-            "",
-            f"{point} = '''",
-            text.strip(),
-            "'''",
         ]
-        if "'''" in text:
-            lines[-3:] = [f"{point} = {json.dumps(text.strip(), ensure_ascii=False)}"]
+        for each, own in {point: text, **also}.items():
+            lines += ["", f"{each} = '''", own.strip(), "'''"]
+            if "'''" in own:
+                lines[-3:] = [f"{each} = {json.dumps(own.strip(), ensure_ascii=False)}"]
         return SuggestedPolicy(point, "\n".join(lines) + "\n")

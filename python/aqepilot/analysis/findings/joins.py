@@ -37,7 +37,8 @@ class HotKey(Finding):
     """A join of which a side that may be split is uneven, in a query that waited for one task.
 
     The cores of a stage waited, or Spark merged what is uneven into fewer tasks than there were
-    cores, as it has few bytes. Without facts of skew_join, `records` says what the task read.
+    cores, as it has few bytes. Without facts of skew_join, `records` says what the task read. Where
+    there were `few_tasks`, half as many as cores, a split alone leaves the other cores waiting.
     """
 
     kind = "hot_key"
@@ -52,6 +53,7 @@ class HotKey(Finding):
     stage_id: int
     max_task_ms: int
     median_task_ms: int
+    few_tasks: bool
 
     @staticmethod
     def rows(sources: Sources) -> DataFrame:
@@ -84,7 +86,10 @@ class HotKey(Finding):
             .groupBy("log", "execution_id", "worst")
             .agg(
                 expr(f"sum({stake}) AS stake_ms"),
-                expr("max_by(struct(stage_id, max_task_ms, median_task_ms), max_task_ms) AS stage"),
+                expr(
+                    "max_by(struct(stage_id, max_task_ms, median_task_ms, "
+                    f"({alone}) AS few_tasks), max_task_ms) AS stage"
+                ),
             )
             .selectExpr(
                 *("log", "execution_id", "stake_ms"),
@@ -118,7 +123,8 @@ class HotKey(Finding):
             # As its tasks take so long for what they read, smaller parts are worth their start.
             text = text.replace("'1MB'", f"'{_kb(size // 2)}'")
             text = text.replace("'256KB'", f"'{_kb(size // 16)}'")
-        return self.policy_file(point, text)
+        also = dict([self.recipe("expanding_stages")]) if self.few_tasks else {}
+        return self.policy_file(point, text, **also)
 
 
 def _kb(size: int) -> str:
@@ -143,7 +149,8 @@ def _hot_tasks(decisions: DataFrame, waited: DataFrame) -> DataFrame:
             expr(
                 "max_by(struct(CAST(NULL AS string) AS subject, CAST(NULL AS string) AS tables, "
                 "CAST(NULL AS bigint) AS max_bytes, CAST(NULL AS bigint) AS median_bytes, "
-                "max_task_records AS records, stage_id, max_task_ms, median_task_ms), waiting_ms) "
+                "max_task_records AS records, stage_id, max_task_ms, median_task_ms, "
+                "false AS few_tasks), waiting_ms) "
                 "AS evidence"
             ),
         )
