@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from aqepilot import recipes
@@ -108,7 +110,11 @@ class Finding(ABC):
         return point, text
 
     def policy_file(
-        self, point: str, text: str, is_by_application: bool = False, **also: str
+        self,
+        point: str,
+        text: str,
+        is_by_application: bool = False,
+        also: Mapping[str, str] = MappingProxyType({}),
     ) -> SuggestedPolicy:
         """Returns a policy in shadow mode for these runs alone.
 
@@ -117,7 +123,7 @@ class Finding(ABC):
             text: The policy's text there.
             is_by_application: Whether it is for the whole application: what is cached is planned
                 outside of the queries that read it.
-            **also: Texts at further points, without which the first one gains little.
+            also: Texts at further points, by point, without which the first one gains little.
         """
         name = f"{self.kind}_{(self.runs.fingerprint or 'of_application')[:14]}"
         fact, value = "fingerprint", self.runs.fingerprint

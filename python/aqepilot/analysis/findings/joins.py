@@ -124,7 +124,7 @@ class HotKey(Finding):
             text = text.replace("'1MB'", f"'{_kb(size // 2)}'")
             text = text.replace("'256KB'", f"'{_kb(size // 16)}'")
         also = dict([self.recipe("expanding_stages")]) if self.few_tasks else {}
-        return self.policy_file(point, text, **also)
+        return self.policy_file(point, text, also=also)
 
 
 def _kb(size: int) -> str:
