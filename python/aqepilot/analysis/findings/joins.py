@@ -38,7 +38,7 @@ class HotKey(Finding):
 
     The cores of a stage waited, or Spark merged what is uneven into fewer tasks than there were
     cores, as it has few bytes. Without facts of skew_join, `records` says what the task read. Where
-    there were `few_tasks`, half as many as cores, a split alone leaves the other cores waiting.
+    there were `few_tasks`, fewer than cores, a split alone leaves the other cores waiting.
     """
 
     kind = "hot_key"
@@ -88,7 +88,7 @@ class HotKey(Finding):
                 expr(f"sum({stake}) AS stake_ms"),
                 expr(
                     "max_by(struct(stage_id, max_task_ms, median_task_ms, "
-                    f"({alone}) AS few_tasks), max_task_ms) AS stage"
+                    "is_slow AND num_tasks < cores AS few_tasks), max_task_ms) AS stage"
                 ),
             )
             .selectExpr(
