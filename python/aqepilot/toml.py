@@ -1,10 +1,11 @@
-"""Reading TOML files: their text, their values, and where the keys and texts stand.
+"""TOML files: their text, their values, where the keys and texts stand, and how they are written.
 
 TOML parsers give values, not places. Our files are flat, so finding the places takes little.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from bisect import bisect_right
@@ -78,6 +79,26 @@ def parse(
         what, place = (at[1], f"{source}:{at[2]}:{at[3]}") if at else (str(cause), source)
     message = f"this is not TOML: {what}" + (f"; {hint}" if hint else ".")
     raise error(Problem("TOML_INVALID", message, place))
+
+
+def quoted(text: str) -> str:
+    r"""Returns a string of TOML, which quotes as JSON does but for one character.
+
+    >>> print(quoted('a "b"'), quoted("\x7f"))
+    "a \"b\"" "\u007F"
+    """
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def assigned(key: str, text: str) -> str:
+    """Returns the lines that give a text of several lines to a key.
+
+    >>> print(assigned("skew_join", "NULL"))
+    skew_join = '''
+    NULL
+    '''
+    """
+    return f"{key} = {quoted(text)}" if "'''" in text else f"{key} = '''\n{text}\n'''"
 
 
 class Place(NamedTuple):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
+from aqepilot import toml
 from aqepilot.autopilot.definition import Definition
 from aqepilot.autopilot.live import experiment
 from aqepilot.autopilot.reasons import REASONS
@@ -72,24 +72,21 @@ def _put(path: Path, text: str) -> None:
 def _policy(trial: Trial) -> str:
     policy = trial.policy("shadow" if trial.phase == "shadow" else "enforce")
     lines = [f"# {_plain(line)}" for line in (trial.candidate.evidence or "").splitlines()]
-    lines += [f"name = {_quoted(policy.name)}", f"mode = {_quoted(policy.mode or 'enforce')}"]
+    lines += [
+        f"name = {toml.quoted(policy.name)}",
+        f"mode = {toml.quoted(policy.mode or 'enforce')}",
+    ]
     if policy.when:
-        lines.append(f"when = {_quoted(policy.when)}")
-    for point, text in policy.points.items():
-        lines.append(
-            f"{point} = {_quoted(text)}" if "'''" in text else f"{point} = '''\n{text}\n'''"
-        )
+        lines.append(f"when = {toml.quoted(policy.when)}")
+    lines += [toml.assigned(point, text) for point, text in policy.points.items()]
     return "\n".join(lines) + "\n"
 
 
 def _experiment(drawn: Experiment) -> str:
     keys = (("name", drawn.name), ("arms", drawn.arms), ("when", drawn.when or ""))
-    return "\n".join(["[experiment]", *(f"{key} = {_quoted(value)}" for key, value in keys), ""])
-
-
-def _quoted(text: str) -> str:
-    """A string of TOML, which quotes as JSON does but for one character."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
+    return "\n".join(
+        ["[experiment]", *(f"{key} = {toml.quoted(value)}" for key, value in keys), ""]
+    )
 
 
 def _plain(text: str) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import date
 
+from aqepilot import toml
 from aqepilot.pins.pin import Pin, texts
 
 
@@ -42,7 +43,5 @@ def policy_text(
     lines += [f"expires = {expires.isoformat()}"] if expires else []
     lines += [f"when = {json.dumps(when)}"]
     for point, text in texts(pins).items():
-        lines += ["", f"{point} = '''", text, "'''"]
-        if "'''" in text:
-            lines[-3:] = [f"{point} = {json.dumps(text, ensure_ascii=False)}"]
+        lines += ["", toml.assigned(point, text)]
     return "\n".join(lines) + "\n"

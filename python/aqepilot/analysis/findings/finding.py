@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from aqepilot import recipes
+from aqepilot import recipes, toml
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -139,7 +139,5 @@ class Finding(ABC):
             f"when = {json.dumps(when, ensure_ascii=False)}",
         ]
         for each, own in {point: text, **also}.items():
-            lines += ["", f"{each} = '''", own.strip(), "'''"]
-            if "'''" in own:
-                lines[-3:] = [f"{each} = {json.dumps(own.strip(), ensure_ascii=False)}"]
+            lines += ["", toml.assigned(each, own.strip())]
         return SuggestedPolicy(point, "\n".join(lines) + "\n")
