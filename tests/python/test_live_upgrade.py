@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -154,7 +155,10 @@ def test_a_pin_s_state_says_what_spark_would_do_now(
     frames = {"queries": [query], "decisions": [decision], "policies": [loaded]}
     (one,) = made_logs.log(spark, **frames).pins()
     assert one.state == state
-    (one,) = made_logs.log(spark, **(frames | {"policies": [loaded | {"mode": "off"}]})).pins()
+    off = loaded | {"mode": "off", "time": made_logs.AT + timedelta(days=1)}
+    for rows in ([off], [loaded | {"point": "skew_join"}, off | {"point": "join_selection"}]):
+        (one,) = made_logs.log(spark, **(frames | {"policies": rows})).pins()
+        assert one.state == "OFF"
     assert (one.state, one.is_trouble) == ("OFF", True)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aqepilot import texts
+from aqepilot import catalog, texts
 from aqepilot.display import Column, Listed, Table
 
 if TYPE_CHECKING:
@@ -100,8 +100,11 @@ def pins(log: Frames, names: Iterable[str] = ()) -> PinStates:
     loaded = (
         log.policies.where(is_pin)
         .groupBy("policy", "point")
-        .agg(*(functions.max_by(name, "time").alias(name) for name in ("text", "when", "mode")))
-        .limit(_MOST)
+        .agg(
+            functions.max("time").alias("time"),
+            *(functions.max_by(name, "time").alias(name) for name in ("text", "when", "mode")),
+        )
+        .limit(_MOST * len(catalog.point_names()))
         .collect()
     )
     prints = {p for row in loaded for p in _FINGERPRINT.findall(row["when"] or "")}
@@ -166,7 +169,7 @@ def _state(
     sub_plans: Mapping[tuple[str, str], set[str]],
     answered: Sequence[Any],
 ) -> PinState:
-    newest = loaded[0]
+    newest = max(loaded, key=lambda row: row["time"])
     fingerprints = tuple(dict.fromkeys(_FINGERPRINT.findall(newest["when"] or "")))
     own = sum(runs.get(one, 0) for one in fingerprints)
     refused = [row for row in answered if row["reason"] not in _DONE]
