@@ -16,9 +16,9 @@ def as_ran(
 
     AQE plans anew while a query runs, and keeps the plan that it had if the new one has more
     shuffles (`spark.sql.adaptive.customCostEvaluatorClass`). So the last strategy that a join was
-    planned with may not have run. The strategies of the plan that ran say so, without the joins'
-    names: where one is missing there, and another that the join was planned with is too many, the
-    join ran by that.
+    planned with may not have run. Of the plan that ran only the strategies of all joins are known.
+    Where it has a join's last strategy less often, and an earlier one of the join more often, than
+    the joins' last strategies have, the join ran by the earlier one.
 
     Args:
         planned: The strategies that each join was planned with, the oldest first.

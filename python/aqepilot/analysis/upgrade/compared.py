@@ -134,11 +134,11 @@ def _only_in_one(before: _Subjects, after: _Subjects, runs: Pair) -> Iterator[Ch
     Which of them are read is a race: AQE drops the shuffle that has not begun. One that is new and
     one that is gone above the same tables are one, which the two Sparks name otherwise.
     """
-    pairs = [
+    only = [
         {ways[0].tables for key, ways in one.items() if key[0] == "number" and key not in other}
         for one, other in ((before, after), (after, before))
     ]
-    renamed = pairs[0] & pairs[1]
+    renamed = only[0] & only[1]
     for one, other, is_after in ((before, after, False), (after, before, True)):
         side, beside = (runs.after, runs.before) if is_after else (runs.before, runs.after)
         for (kind, subject), ways in one.items():
