@@ -64,41 +64,43 @@ def run(folder: Path, workload: str, scale: float, pins: bool, conf: Mapping[str
     settings = CONF | {"spark.eventLog.dir": (out / "events").as_uri()} | dict(conf)
     if not pins:
         settings |= {"spark.aqepilot.policies": "watch"} | recipes.get("watch").to_conf()
-    queries = {str(n): text for n, text in WORKLOADS[workload].queries().items()}
-    file = out / "queries.json"
-    file.write_text(json.dumps(queries), "utf-8")
-    words = [str(WORKLOADS[workload].files(scale)), str(file)]
-    done = submitting.submit(
-        out / "job",
-        JOB.read_text("utf-8"),
-        conf=settings,
-        job_words=[*words, str(folder / f"pins-{other}") if pins else "-"],
-        memory="2g",
-        timeout_s=3600,
-        env={"PYTHONPATH": str(ROOT / "python")},
-    )
-    if done.returncode:
-        raise SystemExit(f"the job failed:\n{done.stderr[-3000:]}")
-    (out / "returned.json").write_text(done.stdout.strip().splitlines()[-1], "utf-8")
+    words = [str(folder / f"pins-{other}") if pins else "-"]
+    done = _submitted(out, workload, scale, (), settings, words)
+    (out / "returned.json").write_text(done.strip().splitlines()[-1], "utf-8")
 
 
 def repeat(folder: Path, workload: str, scale: float, only: Iterable[str], rounds: int) -> None:
     """Runs queries under plain Spark, and keeps the event log."""
     out = folder / f"repeated-{minor_of(pyspark.__version__)}"
     (out / "events").mkdir(parents=True, exist_ok=True)
+    settings = CONF | {"spark.eventLog.dir": (out / "events").as_uri()}
+    _submitted(out, workload, scale, only, settings, ["-", str(rounds)])
+
+
+def _submitted(
+    out: Path,
+    workload: str,
+    scale: float,
+    only: Iterable[str],
+    conf: Mapping[str, str],
+    words: Iterable[str],
+) -> str:
+    """Runs queries, all if none is named, and returns what the job printed."""
     texts = {str(n): text for n, text in WORKLOADS[workload].queries().items()}
     file = out / "queries.json"
-    file.write_text(json.dumps({n: texts[n] for n in only} if only else texts), "utf-8")
+    file.write_text(json.dumps({n: texts[n] for n in only} or texts), "utf-8")
     done = submitting.submit(
         out / "job",
         JOB.read_text("utf-8"),
-        conf=CONF | {"spark.eventLog.dir": (out / "events").as_uri()},
-        job_words=[str(WORKLOADS[workload].files(scale)), str(file), "-", str(rounds)],
+        conf=conf,
+        job_words=[str(WORKLOADS[workload].files(scale)), str(file), *words],
         memory="2g",
         timeout_s=3600,
+        env={"PYTHONPATH": str(ROOT / "python")},
     )
     if done.returncode:
         raise SystemExit(f"the job failed:\n{done.stderr[-3000:]}")
+    return str(done.stdout)
 
 
 def ways(folder: Path) -> dict[str, dict[str, int]]:
@@ -247,13 +249,12 @@ def table(result: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "", *others])
 
 
-def upgrade_checked(folder: Path) -> dict[str, list[str]]:
+def upgrade_checked(folder: Path, result: Mapping[str, Any]) -> dict[str, list[str]]:
     """Returns the queries whose plan is another one on 4.3, and those that upgrade names."""
-    before, after = (f"watched-{minor}" for minor in SPARKS)
-    shapes = [plans.shapes(folder / kind / "events") for kind in (before, after)]
-    changes = named(folder, before, after)
-    names = sorted((name for name in shapes[0] if name.isdigit()), key=int)
-    differ = [name for name in names if not same(shapes[0][name], shapes[1].get(name))]
+    before, after = SPARKS
+    changes = named(folder, f"watched-{before}", f"watched-{after}")
+    names = result[f"{before} to {after}"]
+    differ = [name for name, query in names.items() if not query["plain_has_it"]]
     listed = [name for name in names if changes.get(name)]
     return {
         "another plan": differ,
@@ -286,7 +287,7 @@ def main() -> None:
         result = compare(options.folder)
         (options.folder / "pins.json").write_text(json.dumps(result, indent=1), "utf-8")
         print(table(result))
-        for what, names in upgrade_checked(options.folder).items():
+        for what, names in upgrade_checked(options.folder, result).items():
             print(f"{SPARKS[0]} to {SPARKS[1]}, {what}: {len(names)}: {', '.join(names)}")
 
 
