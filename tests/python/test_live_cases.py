@@ -16,13 +16,25 @@ from aqepilot import catalog
 
 FOLDER = Path(__file__).parents[1] / "cases"
 FILES = [FOLDER / f"{point}.json" for point in catalog.point_names()]
-CASES = {
-    (path.stem, case["name"]): case
-    for path in FILES
-    for case in json.loads(path.read_text(encoding="utf-8"))["cases"]
-}
 # A query has a task for each case.
 AT_ONCE = 50
+
+
+def merged(every: Any, difference: Any) -> Any:
+    """What the file says of all cases, with a case's difference."""
+    if not (isinstance(every, dict) and isinstance(difference, dict)):
+        return difference
+    return every | {key: merged(every.get(key), value) for key, value in difference.items()}
+
+
+def cases(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """The file's cases, each whole, by the point and their name."""
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    every = {"facts": whole["facts"], "settings": whole["settings"]}
+    return {(path.stem, case["name"]): merged(every, case) for case in whole["cases"]}
+
+
+CASES = {key: case for path in FILES for key, case in cases(path).items()}
 
 
 @pytest.fixture(scope="module")

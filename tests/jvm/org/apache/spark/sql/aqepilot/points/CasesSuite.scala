@@ -1,6 +1,7 @@
 package org.apache.spark.sql.aqepilot.points
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.aqepilot.decision.{DecisionPoints, Guards}
 import org.apache.spark.sql.aqepilot.settings.AqePilotConf
@@ -14,14 +15,14 @@ class CasesSuite extends AnyFunSuite {
   DecisionPoints.all.foreach { point =>
     val file = getClass.getResource(s"/${point.name}.json")
     assert(file != null, s"tests/cases/${point.name}.json is missing")
-    val cases = new ObjectMapper().readTree(file).get("cases")
-    cases.elements().forEachRemaining { c =>
+    val whole = new ObjectMapper().readTree(file)
+    whole.get("cases").elements().forEachRemaining { c =>
       test(s"${point.name}: ${c.get("name").asText}") {
         val Seq(answer, decision, reason, _) = Rehearsal.decide(
           point,
           c.get("policy").asText,
-          Rehearsal.parse(point, c.get("facts").toString),
-          guards(c.get("settings"))
+          Rehearsal.parse(point, merged(whole.get("facts"), c.get("facts")).toString),
+          guards(merged(whole.get("settings"), c.get("settings")))
         )
         assert(answer === text(c.get("answer")))
         assert(decision === text(c.get("decision")))
@@ -30,9 +31,21 @@ class CasesSuite extends AnyFunSuite {
     }
   }
 
+  /** What the file says of all cases, with a case's difference. */
+  private def merged(all: JsonNode, difference: JsonNode): JsonNode = (all, difference) match {
+    case (same, null) => same
+    case (all: ObjectNode, difference: ObjectNode) =>
+      val both = all.deepCopy()
+      difference.fieldNames().forEachRemaining { name =>
+        both.set[JsonNode](name, merged(all.get(name), difference.get(name)))
+      }
+      both
+    case _ => difference
+  }
+
   private def guards(settings: JsonNode) = {
     def given[T](key: String, otherwise: T)(read: String => T) =
-      Option(settings).flatMap(s => Option(s.get(key))).fold(otherwise)(v => read(v.asText))
+      Option(settings.get(key)).fold(otherwise)(v => read(v.asText))
     new Guards(
       given("guard.max_broadcast_bytes", Long.MaxValue)(JavaUtils.byteStringAsBytes),
       200L << 20,
