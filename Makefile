@@ -188,21 +188,21 @@ test-jvm-%: target/test-jvm-%.args
 test-python: $(FULL:%=test-python-%) ## pytest on the newest 3.5 and 4.3
 
 pytest: $(ONE_SPARK) ## pytest from the sources on one Spark, with its one jar: TESTS=path ARGS="-k name"
-	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m pytest $(or $(TESTS),tests/python) $(ARGS)
+	$(call with_spark,$(PATCH)) PYTHONPATH=python python -m pytest $(or $(TESTS),tests/support tests/python) $(ARGS)
 
 quick-starts: $(FULL:%=.envs/spark-%/spark-classes.jsa)
 
 # The JVMs of the tests start faster with it.
 .PRECIOUS: .envs/spark-%/spark-classes.jsa
 .envs/spark-%/spark-classes.jsa: .envs/spark-%/.ready
-	$(call with_spark,$*) PYTHONPATH=python python tests/python/quick_starts.py
+	$(call with_spark,$*) PYTHONPATH=python python tests/support/quick_starts.py
 
 test-python-%: .envs/spark-%/.installed .envs/spark-%/spark-classes.jsa
-	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/python aqepilot)
+	$(call with_spark,$*) python $(PYTEST) $(or $(TESTS),tests/support tests/python aqepilot)
 
 ##@ Long runs, each a proof of one promise
 fuzz: .envs/spark-$(PATCH)/.installed ## random queries and decisions against plain Spark; N=10000 examples, SEED=1 to repeat, SPARK=3.5.0 for an oldest patch, HISTORY=1 for a history that is wrong
-	$(call with_spark,$(PATCH)) TEST_ALL=1 FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) FUZZ_HISTORY=$(or $(HISTORY),0) python $(PYTEST) -o faulthandler_timeout=0 tests/python/test_live_fuzz.py
+	$(call with_spark,$(PATCH)) TEST_ALL=1 FUZZ_N=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),$$RANDOM) FUZZ_HISTORY=$(or $(HISTORY),0) python $(PYTEST) -o faulthandler_timeout=0 tests/python/plain_spark/test_live_fuzz.py
 
 mutants: .envs/tools/.ready $(FULL:%=.envs/spark-%/.ready) .envs/spark-$(PATCH)/.ready ## faults planted in a copy of the sources, and the examples that the fuzz takes to find them; ARGS="name --spark 3.5"
 	$(TOOLS)/python tools/mutants.py $(ARGS)
@@ -215,19 +215,19 @@ smoke-%: .envs/spark-%/.installed
 hostile: $(FULL:%=hostile-%) ## policies that mean harm, beside a session that means well; docs/evidence/hostile-policies.md has the table
 
 hostile-%: .envs/spark-%/.installed
-	$(call with_spark,$*) TEST_ALL=1 python $(PYTEST) tests/python/test_live_hostile_policies.py
+	$(call with_spark,$*) TEST_ALL=1 python $(PYTEST) tests/python/policy/test_live_hostile_policies.py
 
 jar-matrix: jars env ## every jar on every Spark: no query fails, and one that does not fit says so
 	$(TOOLS)/python tests/smoke/jar_matrix.py .envs python/aqepilot/jars
 
 parity: $(ONE_SPARK) ## plans under recipes of Spark's own rules and under null against plain Spark's: TPC-H, TPC-DS
-	$(call with_spark,$(PATCH)) PYTHONPATH=python python tests/python/parity.py $(ARGS)
+	$(call with_spark,$(PATCH)) PYTHONPATH=python python tests/support/parity.py $(ARGS)
 
 small-heap: $(ONE_SPARK) ## random joins in a driver with little memory: what the guard rails let pass does not fail; ARGS="--runs 1000 --seed 1"
-	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/python python -m small_heap $(ARGS)
+	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/support python -m small_heap $(ARGS)
 
 soak: $(ONE_SPARK) ## 10,000 queries of 500 sessions on one server: what it holds stays level; ARGS="--by thrift", 10,000 sessions of a driver: "--by driver", 50 drivers with one control file: "--by drivers"
-	$(call with_spark,$(PATCH)) TEST_ALL=1 PYTHONPATH=python:tests:tests/python python -m soak $(ARGS)
+	$(call with_spark,$(PATCH)) TEST_ALL=1 PYTHONPATH=python:tests:tests/support python -m soak $(ARGS)
 
 spark-suites: $(SUITES_OF:%=spark-suites-%) ## Spark's own published suites beside plain Spark: no policy, recipes, adversarial policies
 
@@ -245,7 +245,7 @@ table-formats: $(if $(filter file,$(origin SPARK)),$(FORMATS_ON:%=table-formats-
 
 table-formats-%: $$(call jar_of,$$*) .envs/spark-$$(call newest_of,$$*)/.ready
 	$(if $(filter $*,$(FORMATS_ON)),,$(error Maven has no Delta Lake and no Iceberg for Spark $*: use SPARK= one of $(FORMATS_ON)))
-	$(call with_spark,$(call newest_of,$*)) TEST_ALL=1 PYTHONPATH=python:tests:tests/python python -m table_formats --jars "$(foreach jar,$(call formats_of,$*),$(call format_jar,$(jar)))" $(ARGS)
+	$(call with_spark,$(call newest_of,$*)) TEST_ALL=1 PYTHONPATH=python:tests:tests/support python -m table_formats --jars "$(foreach jar,$(call formats_of,$*),$(call format_jar,$(jar)))" $(ARGS)
 
 # The minors that an engine has a release for on Maven. JARS="kyuubi=PATH" adds one that is at hand.
 ENGINES    := tests/native_engines/releases.csv
@@ -255,7 +255,7 @@ engines_of  = $(shell awk -F, '$$1=="$(1)" {print $$2 "=" $$3}' $(ENGINES))
 native-engines: $(if $(filter file,$(origin SPARK)),$(ENGINES_ON:%=native-engines-%),native-engines-$(MINOR)) ## TPC-H and TPC-DS beside Comet, under policies: plain Spark's rows, and what is left of each point; ARGS="--fuzz 1000", ARGS="--joins 1"
 
 native-engines-%: $$(call jar_of,$$*) .envs/spark-$$(call newest_of,$$*)/.ready
-	$(call with_spark,$(call newest_of,$*)) TEST_ALL=1 PYTHONPATH=python:tests:tests/python python -m native_engines --jars "$(foreach jar,$(call engines_of,$*),$(call format_jar,$(jar))) $(JARS)" $(ARGS)
+	$(call with_spark,$(call newest_of,$*)) TEST_ALL=1 PYTHONPATH=python:tests:tests/support python -m native_engines --jars "$(foreach jar,$(call engines_of,$*),$(call format_jar,$(jar))) $(JARS)" $(ARGS)
 
 # Of Hadoop, the version that this Spark has the client of.
 YARN      := tests/yarn/releases.csv
@@ -264,7 +264,7 @@ WRONG_JAR  = $(call jar_of,$(if $(filter 4.3,$(MINOR)),4.2,4.3))
 
 yarn: $(ONE_SPARK) $$(WRONG_JAR) ## jobs submitted to a real YARN of one node on this machine; ARGS="--only cluster_mode"
 	$(if $(call hadoop_of,$(MINOR)),,$(error $(YARN) has no line for Spark $(MINOR)))
-	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/python python -m yarn --jars "$(foreach jar,$(call hadoop_of,$(MINOR)),$$($(call maven,$(jar))))" --wrong-jar $(WRONG_JAR) $(ARGS)
+	$(call with_spark,$(PATCH)) PYTHONPATH=python:tests:tests/support python -m yarn --jars "$(foreach jar,$(call hadoop_of,$(MINOR)),$$($(call maven,$(jar))))" --wrong-jar $(WRONG_JAR) $(ARGS)
 
 jar_of = python/aqepilot/jars/aqepilot-spark-$(call ROW,$$1=="$(1)" && $$5!="jvm")-$(VERSION).jar
 .PRECIOUS: target/spark-suites/%/classpath.txt
@@ -275,7 +275,7 @@ target/spark-suites/%/classpath.txt: tests/spark_suites/published.csv project/Sp
 
 ##@ A release: RELEASE.md has the steps
 dist: $(SDIST) dist/SHA256SUMS ## the wheel, an sdist that builds the same, parts lists (SBOM) and checksums, in dist/; all of it checked
-	PYTHONPATH=python:tests:tests/python $(TOOLS)/python -m artefacts built
+	PYTHONPATH=python:tests:tests/support $(TOOLS)/python -m artefacts built
 	$(TOOLS)/twine check --strict $(WHEEL) $(SDIST)
 
 $(SDIST): $(WHEEL) build.sbt Makefile tools/constraints.txt
@@ -300,13 +300,13 @@ maven-release: .envs/tools/.ready ## uploads target/sona-staging, signed before,
 	$(SBT) sonaRelease
 
 platforms: $(ONE_SPARK) $(WHEEL) ## Airflow, Spark Connect, dbt, pipelines, Jupyter and pytest run Spark by themselves; ARGS="--only dbt"
-	PYTHONPATH=tests:tests/python $(TOOLS)/python -m platforms --spark .envs/spark-$(PATCH) $(ARGS)
+	PYTHONPATH=tests:tests/support $(TOOLS)/python -m platforms --spark .envs/spark-$(PATCH) $(ARGS)
 
 installs: $(WHEEL) ## the wheel on each Python at hand: with pyspark, with pyspark-client alone, with neither
-	PYTHONPATH=python:tests:tests/python $(TOOLS)/python -m artefacts installs $(ARGS)
+	PYTHONPATH=python:tests:tests/support $(TOOLS)/python -m artefacts installs $(ARGS)
 
 packages: dist/maven | $(NEWEST:%=.envs/spark-%/.ready) ## spark-submit --packages on each Spark, from dist/maven/
-	PYTHONPATH=python:tests:tests/python $(TOOLS)/python -m artefacts packages $(ARGS)
+	PYTHONPATH=python:tests:tests/support $(TOOLS)/python -m artefacts packages $(ARGS)
 
 ##@ See it work
 demo: $(ONE_SPARK) ## a join with a hot key, plain and with a policy that splits it: the times of its tasks
@@ -336,7 +336,7 @@ versioned-site: site ## the pages of REF=main or of a tag, added to the branch g
 
 browser: site jars $(FULL:%=.envs/spark-%/.ready) ## the site, the report, a notebook and Spark's UI in a headless Chromium: what each says, asks for and shows, and WCAG; pictures in target/browser/
 	$(UV) pip install --quiet -p .envs/tools/bin/python $(PINNED) --group browser -r pyproject.toml
-	SPARKS="$(FULL)" PYTHONPATH=python:tests/python $(TOOLS)/python -m pytest $(or $(TESTS),tests/browser) $(ARGS)
+	SPARKS="$(FULL)" PYTHONPATH=python:tests/support $(TOOLS)/python -m pytest $(or $(TESTS),tests/browser) $(ARGS)
 
 ##@ Clean up
 clean: ## all that was built; the environments stay

@@ -16,7 +16,7 @@ def environment() -> dict[str, str]:
     """Returns the variables by which a job, in its own folder, imports what we do and aqepilot."""
     root = Path(__file__).parents[1]
     own = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    folders = [root, root / "tests" / "python", *map(Path, own)]
+    folders = [root, root / "tests" / "support", *map(Path, own)]
     return {"PYTHONPATH": os.pathsep.join(str(folder.resolve()) for folder in folders)}
 
 

@@ -1,7 +1,7 @@
 """Policies that would harm a driver: mistakes in SQL texts, and hostile Python functions.
 
-`python/test_live_hostile_policies.py` runs all of them; `docs/evidence/hostile-policies.md` has the
-table.
+`python/policy/test_live_hostile_policies.py` runs all of them;
+`docs/evidence/hostile-policies.md` has the table.
 """
 
 from __future__ import annotations

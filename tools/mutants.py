@@ -24,6 +24,7 @@ else:
 
 ROOT = Path(__file__).resolve().parents[1]
 MUTANTS = ROOT / "tests" / "mutants"
+FUZZ = "tests/python/plain_spark/test_live_fuzz.py"
 COPY = ROOT / "target" / "mutants"
 AS_IT_IS = "as-it-is"
 
@@ -136,7 +137,7 @@ def fuzzed(spark: Spark, examples: int, seed: int, log: Path) -> str:
         "FUZZ_SEED": str(seed),
         "FUZZ_SHRINK": "0",
     }
-    words = ["-m", "pytest", "-q", "-o", "faulthandler_timeout=0", "tests/python/test_live_fuzz.py"]
+    words = ["-m", "pytest", "-q", "-o", "faulthandler_timeout=0", FUZZ]
     with log.open("w") as out:
         done = subprocess.run(
             [str(environment / "bin" / "python"), *words],

@@ -17,7 +17,7 @@ from nbconvert import HTMLExporter
 from playwright.sync_api import Browser, Page
 
 import injections
-import test_display
+import shown_values
 
 ROOT = Path(__file__).parents[2]
 OUTPUT = ".aqepilot"
@@ -25,8 +25,11 @@ OUTPUT = ".aqepilot"
 THEMES = ("light", "dark")
 BEGIN = """
 import injections
-import test_display as made
-decisions = made.Decisions(
+import shown_values as made
+from aqepilot.analysis.bench.pairs import Rounds
+from aqepilot.analysis.explanation import Explanation, describe
+from aqepilot.decision import Decisions
+decisions = Decisions(
     made.decision(
         "orders ⋈ lineitem", n, point="dynamic_join_selection", policy="sales",
         answer="SHUFFLE_HASH", spark_strategy="SortMergeJoin", spark_answer=None,
@@ -41,19 +44,19 @@ decisions = made.Decisions(
 PLAIN = [
     "decisions",
     "decisions[1]",
-    "made.Explanation(made.describe(decisions, knew=True))",
+    "Explanation(describe(decisions, knew=True))",
     "made.everything('sales of today')['status']",
     "made.everything('sales of today')['suggestions']",
     "made.everything('sales of today')['costs']",
     "made.everything('SHUFFLE_HASH')['replay']",
     "made.paired('q1')",
     # Of long work, the last output alone stays.
-    "made.Rounds(iter([made.paired('q1'), made.paired('q2')])).watch()",
+    "Rounds(iter([made.paired('q1'), made.paired('q2')])).watch()",
 ]
 INJECTED = [
     f"made.everything(injections.STRINGS[{n}])['{kind}']"
     for n in range(len(injections.STRINGS))
-    for kind in test_display.KINDS_SHOWN
+    for kind in shown_values.KINDS_SHOWN
 ]
 
 
@@ -61,7 +64,7 @@ def executed(cells: list[str], folder: Path) -> nbformat.NotebookNode:
     """Runs a notebook of these cells; the first one has no output."""
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(text) for text in (BEGIN, *cells)]
-    path = f"{ROOT / 'python'}{os.pathsep}{ROOT / 'tests/python'}"
+    path = f"{ROOT / 'python'}{os.pathsep}{ROOT / 'tests/support'}"
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = path
     try:

@@ -18,7 +18,7 @@ import pytest
 from looks import WIDTHS, faults, shown, too_wide
 from playwright.sync_api import Browser, Page
 
-import test_report
+import report_pages
 from aqepilot.analysis.prices import Prices
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ SITE = ROOT / "dist/site"
 SCHEMES = {"light": "default", "dark": "slate"}
 # What of a page is ours; the rest is the theme's.
 ARTICLE = "article"
-REPORTS = {"everything": test_report.data(), "nothing": test_report.empty()}
+REPORTS = {"everything": report_pages.data(), "nothing": report_pages.empty()}
 PICTURED = ("index.html", "start/tutorial.html", "do/hot-key.html")
 # pdoc makes the pages in api/ by templates of its own.
 SITE_PAGES = sorted(
@@ -75,7 +75,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     reports = {}
     for name, data in REPORTS.items():
         (folder / f"{name}.html").write_text(
-            test_report.rendered(data, Prices(currency="EUR", per_core_hour=0.5)), encoding="utf-8"
+            report_pages.rendered(data, Prices(currency="EUR", per_core_hour=0.5)), encoding="utf-8"
         )
         reports[name] = (folder / f"{name}.html").as_uri()
     return reports

@@ -52,7 +52,7 @@ class Uis(NamedTuple):
 def started(spark: str, content: str, folder: Path) -> Iterator[Uis]:
     """Starts both, and ends them."""
     python = ROOT / f".envs/spark-{spark}/bin/python"
-    path = os.pathsep.join(map(str, (ROOT / "python", ROOT / "tests/python")))
+    path = os.pathsep.join(map(str, (ROOT / "python", ROOT / "tests/support")))
     with (
         (folder / "stderr").open("w") as errors,
         subprocess.Popen(

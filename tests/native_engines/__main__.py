@@ -159,7 +159,7 @@ def kept(folder: Path) -> list[dict[str, Any]]:
 
 
 def _lines(beside: Beside, asked: dict[str, Any], own: Path) -> Iterator[dict[str, Any]]:
-    path = os.pathsep.join([str(HERE.parent / "python"), *filter(None, [os.getenv("PYTHONPATH")])])
+    path = os.pathsep.join([str(HERE.parent / "support"), *filter(None, [os.getenv("PYTHONPATH")])])
     for line in submitting.lines(
         Path(tempfile.mkdtemp(dir=own)),
         (HERE / "job.py").read_text("utf-8"),
@@ -182,7 +182,7 @@ def fuzzed(beside: Beside, examples: int) -> int:
         **{"TEST_ALL": "1", "FUZZ_N": str(examples), "FUZZ_SETTINGS": json.dumps(settings)},
     }
     console.print(f"{beside.name}, Spark {pyspark.__version__}")
-    test = HERE.parent / "python" / "test_live_fuzz.py"
+    test = HERE.parent / "python" / "plain_spark" / "test_live_fuzz.py"
     words = [sys.executable, "-m", "pytest", "-q", "-o", "faulthandler_timeout=0", str(test)]
     return subprocess.run(words, env=env, check=False).returncode
 

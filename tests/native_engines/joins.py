@@ -68,7 +68,7 @@ def compared(
         "arms": arms(),
         "rounds": rounds,
     }
-    path = os.pathsep.join([str(HERE.parent / "python"), *filter(None, [os.getenv("PYTHONPATH")])])
+    path = os.pathsep.join([str(HERE.parent / "support"), *filter(None, [os.getenv("PYTHONPATH")])])
     runs = []
     with (out / "joins.jsonl").open("w", encoding="utf-8") as file:
         for line in submitting.lines(

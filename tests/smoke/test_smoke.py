@@ -148,7 +148,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
     }
     words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     home = Path(pyspark.__file__).parent
-    tests = str(Path(__file__).parents[1] / "python")
+    tests = str(Path(__file__).parents[1] / "support")
     job_words = [json.dumps([EVERY, tests, os.environ.get("TEST_ALL") == "1"])]
     job = subprocess.run(
         [

@@ -8,7 +8,7 @@ from pathlib import Path
 from aqepilot import Policy, recipes
 
 EXTENSION = {"spark.sql.extensions": "io.aqepilot.AqePilotExtension"}
-# Spark's own rules at all points, as tests/python/parity.py has them.
+# Spark's own rules at all points, as tests/support/parity.py has them.
 SPARKS_OWN = (
     *("reorder_join", "join_selection"),
     *("dynamic_join_selection", "optimize_skewed_join", "coalesce_shuffle_partitions"),
