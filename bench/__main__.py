@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests" / "python")]
+sys.path[:0] = [str(ROOT / "tests" / "support")]
 
 import tpcds  # noqa: E402
 from aqepilot import texts  # noqa: E402
@@ -61,8 +61,9 @@ PYTHON_MS = ("median_ms", "p99_ms", "asked_ms")
 # Those behind `experiments` take long, or write into this folder.
 PARTS = (
     *("ask", "short", "python", "planning", "sizes", "tpch", "log", "million", "experiments"),
-    *("recipes", "shapes", "fleet", "repeats", "slots", "suggestions", "reported", "overhead"),
-    *("first_query", "history", "drift", "assistant", "tune", "ui", "autopilot", "autopilot_days"),
+    *("recipes", "shapes", "second_day", "fleet", "repeats", "slots", "suggestions", "reported"),
+    *("overhead", "first_query", "history", "drift", "assistant", "tune", "ui", "autopilot"),
+    "autopilot_days",
 )
 
 
@@ -113,10 +114,12 @@ def main() -> None:
             _write(options, where, figures)
     if "drift" in options.part:
         figures["drift"] = drift.measure(options.days, options.rounds)
-    if "shapes" in options.part:
-        figures["shapes"] = {}
+    for part in [part for part in ("shapes", "second_day") if part in options.part]:
+        figures[part] = {}
         for name in _chosen(SHAPES, options):
-            figures["shapes"][name] = shape_runs.measure(name, options.rounds, options.queries)
+            figures[part][name] = shape_runs.measure(
+                name, options.rounds, options.queries, second_day=part == "second_day"
+            )
             _write(options, where, figures)
     if "suggestions" in options.part:
         figures["suggestions"] = {}
@@ -302,9 +305,10 @@ def report(where: dict[str, Any], figures: dict[str, Any], scale: float, rounds:
     if "drift" in figures:
         title = f"Inputs that change from day to day, {rounds} rounds a day"
         lines += _table(title, drift.HEAD, drift.table(figures["drift"]))
-    for name, times in figures.get("shapes", {}).items():
-        title = f"{name}, {SHAPES[name].master}, {rounds} rounds"
-        lines += _table(title, shape_runs.HEAD, shape_runs.table(times))
+    for part, day in (("shapes", ""), ("second_day", ", the second day")):
+        for name, times in figures.get(part, {}).items():
+            title = f"{name}{day}, {SHAPES[name].master}, {rounds} rounds"
+            lines += _table(title, shape_runs.HEAD, shape_runs.table(times))
     if "suggestions" in figures:
         for table in suggestion_tables.tables(figures["suggestions"], rounds):
             lines += _table(*table)

@@ -21,12 +21,13 @@ work = json.loads(Path(sys.argv[1]).read_text("utf-8"))
 shape = SHAPES[work["shape"]]
 queries = {**shape.queries, **shape.counters}
 root = SparkSession.builder.appName("bench-shapes").getOrCreate()
-prepare(shape, root, "tables", work["size"])
+if not Path(work["tables"]).exists():
+    prepare(shape, root, work["tables"], work["size"])
 
 
 def session(conf: dict[str, str], pace: float) -> SparkSession:
     made = root.newSession()
-    register(shape, made, "tables", pace)
+    register(shape, made, work["tables"], pace)
     for key, value in conf.items():
         made.conf.set(key, value)
     return made

@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyspark
 from rich.console import Console
 
 import submitting
-from aqepilot import recipes
-from bench import turns
+from bench import history, turns
 from bench.shapes import SHAPES
 from bench.shapes.shape import Shape
 from bench.shapes.tasks import by_group
@@ -22,6 +20,7 @@ from bench.shapes.tasks import by_group
 ROOT = Path(__file__).resolve().parents[2]
 JOB = ROOT / "bench" / "jobs" / "shapes.py"
 PLAIN, BY_HAND, RECIPE, AGAIN = "plain", "settings by hand", "recipe", "plain again"
+LEARNED = "learned"
 HEAD = (
     *("query", "way", "median s", "to plain", "longest task s", "over median", "task s"),
     *("tasks", "spill MB", "failed", "decisions adopted", "files", "KB a file"),
@@ -29,10 +28,21 @@ HEAD = (
 
 
 class Work(NamedTuple):
-    """What the job is told."""
+    """What the job is told.
+
+    Attributes:
+        shape: One of `SHAPES`.
+        size: Of its tables.
+        tables: Their folder. The job writes them where they are not there.
+        queries: Which it runs.
+        ways: The settings of each way.
+        rounds: How often each way runs each query.
+        warm_up: Rounds before, which are not counted.
+    """
 
     shape: str
     size: float
+    tables: str
     queries: Sequence[str]
     ways: dict[str, dict[str, str]]
     rounds: int
@@ -42,13 +52,10 @@ class Work(NamedTuple):
 def ways(name: str) -> dict[str, dict[str, str]]:
     """Returns the settings of each way to run a shape."""
     shape = SHAPES[name]
-    policies = {
-        f"spark.aqepilot.policy.{recipe}.{point}": text
-        for recipe in shape.recipes
-        for point, text in recipes.get(recipe, pyspark.__version__).texts().items()
+    return {
+        **{PLAIN: {}, BY_HAND: dict(shape.by_hand)},
+        **{RECIPE: history.policies(*shape.recipes), AGAIN: {}},
     }
-    policies["spark.aqepilot.policies"] = ",".join(shape.recipes)
-    return {PLAIN: {}, BY_HAND: dict(shape.by_hand), RECIPE: policies, AGAIN: {}}
 
 
 def settings(shape: Shape) -> dict[str, str]:
@@ -65,7 +72,11 @@ def settings(shape: Shape) -> dict[str, str]:
 
 
 def measure(
-    name: str, rounds: int, only: Sequence[str] = (), size: float = 1.0
+    name: str,
+    rounds: int,
+    only: Sequence[str] = (),
+    size: float = 1.0,
+    second_day: bool = False,
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Returns each query's runs, by query and way, one a round.
 
@@ -74,6 +85,8 @@ def measure(
         rounds: How often each way runs each query.
         only: The queries; none for all that the shape has.
         size: Of the tables; 1 is what is documented.
+        second_day: Whether there was a day before: an application that ran each query twice under
+            plain Spark. Then `learned` is one of the ways, with `balanced` behind it.
     """
     shape = SHAPES[name]
     queries = [
@@ -81,52 +94,69 @@ def measure(
         for query_name in {**shape.queries, **shape.counters}
         if not only or query_name in only
     ]
-    work = Work(name, size, queries, ways(name), rounds, shape.warm_up)
-    runs_by_query: dict[str, dict[str, list[dict[str, Any]]]] = {
-        query_name: {way: [] for way in work.ways} for query_name in queries
-    }
-    console = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="aqepilot-shapes-") as folder:
-        work_file, log = Path(folder, "work.json"), Path(folder, "log")
-        log.mkdir()
-        work_file.write_text(json.dumps(work._asdict()), encoding="utf-8")
-        conf = {
-            **settings(shape),
-            "spark.eventLog.enabled": "true",
-            "spark.eventLog.dir": str(log),
-            "spark.eventLog.compress": "false",
-            "spark.eventLog.rolling.enabled": "false",
-        }
-        for line in submitting.lines(
-            Path(folder),
-            JOB.read_text("utf-8"),
-            timeout_s=6 * 3600,
-            conf=conf,
-            job_words=[str(work_file)],
-            master=shape.master,
-            memory="3g",
-            quick=False,
-            env=turns.environment(),
-        ):
-            if not line.startswith("RUN "):
-                continue
-            number, query, way, seconds, adopted, error, files, size = json.loads(
-                line.removeprefix("RUN ")
-            )
-            console.print(
-                f"{name}, round {number + 1}: {query}, {way}: {error or f'{seconds:.2f} s'}"
-            )
-            if number >= 0:
-                run = {"seconds": seconds, "adopted": adopted, "error": error}
-                run |= {"files": files, "file_bytes": size}
-                runs_by_query[query][way].append({**run, "group": f"{number}|{query}|{way}"})
-        (written,) = (path for path in log.iterdir() if path.is_file())
-        tasks = by_group(written)
+        tables = str(Path(folder, "tables"))
+        work = Work(name, size, tables, queries, ways(name), rounds, shape.warm_up)
+        conf = {}
+        if second_day:
+            pack = Path(folder, "history.parquet")
+            day = work._replace(ways={PLAIN: {}}, rounds=2, warm_up=0)
+            _, log = _runs(Path(folder, "first"), day, {"spark.aqepilot.history.learn": "true"})
+            history.build(log, pack)
+            conf = {"spark.aqepilot.history": str(pack)}
+            learned = {LEARNED: history.policies("learned", "balanced")}
+            work = work._replace(ways=work.ways | learned)
+        runs_by_query, log = _runs(Path(folder, "measured"), work, conf)
+        tasks = by_group(log)
     for runs in (runs for query_name in runs_by_query.values() for runs in query_name.values()):
         for run in runs:
             group = run.pop("group")
             run["tasks"] = tasks[group]._asdict() if group in tasks else None
     return runs_by_query
+
+
+def _runs(
+    folder: Path, work: Work, conf: dict[str, str]
+) -> tuple[dict[str, dict[str, list[dict[str, Any]]]], Path]:
+    """Runs an application; returns each query's runs, and its event log."""
+    shape, console = SHAPES[work.shape], Console(stderr=True)
+    runs_by_query: dict[str, dict[str, list[dict[str, Any]]]] = {
+        query: {way: [] for way in work.ways} for query in work.queries
+    }
+    work_file, log = folder / "work.json", folder / "log"
+    log.mkdir(parents=True)
+    work_file.write_text(json.dumps(work._asdict()), encoding="utf-8")
+    for line in submitting.lines(
+        folder,
+        JOB.read_text("utf-8"),
+        timeout_s=6 * 3600,
+        conf={
+            **settings(shape),
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": str(log),
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.rolling.enabled": "false",
+            **conf,
+        },
+        job_words=[str(work_file)],
+        master=shape.master,
+        memory="3g",
+        quick=False,
+        env=turns.environment(),
+    ):
+        if not line.startswith("RUN "):
+            continue
+        number, query, way, seconds, adopted, error, files, size = json.loads(
+            line.removeprefix("RUN ")
+        )
+        outcome = error or f"{seconds:.2f} s"
+        console.print(f"{work.shape}, round {number + 1}: {query}, {way}: {outcome}")
+        if number >= 0:
+            run = {"seconds": seconds, "adopted": adopted, "error": error}
+            run |= {"files": files, "file_bytes": size}
+            runs_by_query[query][way].append({**run, "group": f"{number}|{query}|{way}"})
+    (written,) = (path for path in log.iterdir() if path.is_file())
+    return runs_by_query, written
 
 
 def table(runs_by_query: dict[str, dict[str, list[dict[str, Any]]]]) -> list[tuple[str, ...]]:

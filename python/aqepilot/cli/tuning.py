@@ -6,8 +6,8 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -225,12 +225,11 @@ class _Progress:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    module, colon, function = name.partition(":")
-    if not colon:
+    if ":" not in name.rstrip(":"):
         raise click.BadParameter(f"{name!r} is not module:function.", param_hint="--call")
     try:
-        loaded: Callable[..., Any] = getattr(import_module(module), function)
-    except (ImportError, AttributeError) as error:
+        loaded: Callable[..., Any] = resolve_name(name)
+    except (ValueError, ImportError, AttributeError) as error:
         message = f"{name!r} cannot be loaded: {error}."
         raise AqePilotError(Problem("FUNCTION_MISSING", message, "--call")) from error
     return loaded

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from importlib.metadata import entry_points
 from itertools import product
+from pkgutil import resolve_name
 from typing import Protocol
 
 from aqepilot.analysis.tune.evidence import Choice, Decided, Proposal, Try, key_of
@@ -94,12 +94,9 @@ def named(name: str) -> Searcher:
     if name in _OURS:
         return _OURS[name]
     others = {point.name: point for point in entry_points(group=GROUP)}
-    module, colon, function = name.partition(":")
-    if name in others or colon:
+    if name in others or ":" in name.rstrip(":"):
         try:
-            loaded: Searcher = (
-                others[name].load() if name in others else getattr(import_module(module), function)
-            )
+            loaded: Searcher = others[name].load() if name in others else resolve_name(name)
         except Exception as error:
             message = f"the searcher {name!r} cannot be loaded: {error}."
             raise AqePilotError(Problem("SEARCHER_INVALID", message)) from error
