@@ -214,7 +214,7 @@ def test_without_a_pack_there_is_a_reason_and_no_history(steps: dict[str, dict[s
     for point, paths in PLACES.items():
         for facts in map(json.loads, steps[f"without {point}"]["facts"]):
             assert [at(facts, place) for place in [*paths, "query.history"]] == [None] * (
-                len(places) + 1
+                len(paths) + 1
             )
 
 
