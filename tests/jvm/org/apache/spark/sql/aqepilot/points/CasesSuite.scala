@@ -33,7 +33,7 @@ class CasesSuite extends AnyFunSuite {
 
   /** What the file says of all cases, with a case's difference. */
   private def merged(all: JsonNode, difference: JsonNode): JsonNode = (all, difference) match {
-    case (same, null) => same
+    case (same, null)                              => same
     case (all: ObjectNode, difference: ObjectNode) =>
       val both = all.deepCopy()
       difference.fieldNames().forEachRemaining { name =>
