@@ -2,20 +2,22 @@
 
 Real are the queries, the drivers, the event logs, the command and its files: each day's runs are
 submitted with the settings that `aqepilot autopilot conf` prints for their job. Simulated are the
-days, as in `bench.fleet`. It may be ended and started again: it goes on with the next day.
+days, as in `bench.fleet`. The JVMs of jobs and commands are kept from day to day, as their start
+would take most of one. It may be ended and started again: it goes on with the next day.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
+import statistics
 import time
+from collections import defaultdict
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
 from rich.console import Console
 
 import submitting
@@ -23,6 +25,7 @@ import tpcds
 from aqepilot import catalog, control, read_log
 from aqepilot.autopilot import shown
 from aqepilot.autopilot.definition import Definition
+from aqepilot.cli import main
 from aqepilot.eventlog.events import expr
 from aqepilot.submit.check import local_session
 from bench import turns
@@ -31,9 +34,13 @@ from bench.shapes import SHAPES
 
 JOB = Path(__file__).parent / "jobs" / "autopilot.py"
 JOBS, DAYS = 20, 20
+# Of 20 jobs few have a trouble. The fewer experiments share the error rate, the sooner each ends.
+EXPERIMENTS = 6
+# So many first days are before the first experiment, and as many last ones are compared with them.
+COMPARED = 3
 FOLDER = Path("target/autopilot-days")
 # The jobs with a trouble, the shape of each, and the size of its tables.
-TROUBLED = {"hot_key": 0.2, "tiny_tasks": 0.5, "small_files": 0.05}
+TROUBLED = {"hot_key": 1.0, "tiny_tasks": 0.5, "small_files": 0.1}
 _FIRST = datetime(2026, 10, 1, 6, tzinfo=timezone.utc)
 _FACTS = "asked"
 console = Console(stderr=True, highlight=False)
@@ -48,8 +55,8 @@ def measure(days: int, scale: float, folder: Path = FOLDER) -> dict[str, Any]:
         folder: Where the days are kept.
 
     Returns:
-        ``by_day``, the milliseconds of tasks and of cores of each day; ``trials``, what
-        `aqepilot autopilot status` says.
+        ``runs``, the milliseconds of tasks and of cores of each run of each job; ``trials``,
+        what `aqepilot autopilot status` says.
     """
     folder = folder.absolute()
     for name in ("logs", "state", "events"):
@@ -71,7 +78,7 @@ def measure(days: int, scale: float, folder: Path = FOLDER) -> dict[str, Any]:
         done.write_text(json.dumps(dates), encoding="utf-8")
         console.print(f"day {number + 1}: {time.time() - begun:.0f} s")
     trials = json.loads(_command("status", "--file", str(file), "--json"))
-    return {"days": len(dates), "by_day": _by_day(folder / "collected"), "trials": trials}
+    return {"days": len(dates), "runs": _runs(folder / "collected"), "trials": trials}
 
 
 def _definition(folder: Path, rules: Path) -> str:
@@ -83,7 +90,7 @@ def _definition(folder: Path, rules: Path) -> str:
         "control": str(rules),
         "metric": "core_ms",
         "ramp": [50, 80],
-        "experiments": JOBS,
+        "experiments": EXPERIMENTS,
     }
     return "\n".join(["[autopilot]", *(f"{k} = {json.dumps(v)}" for k, v in keys.items()), ""])
 
@@ -92,7 +99,7 @@ def _applications(file: Path) -> list[dict[str, Any]]:
     texts = list(tpcds.queries().values())
     applications = []
     for number in range(JOBS - len(TROUBLED)):
-        applications.append(_application(f"daily.{number:02}", texts[number :: JOBS * 3], file))
+        applications.append(_application(f"daily.{number:02}", texts[number :: JOBS * 5], file))
     for name, size in TROUBLED.items():
         shape = SHAPES[name]
         queries = [text for query in shape.queries.values() for text in query.texts]
@@ -145,6 +152,7 @@ def _run(folder: Path, date: datetime, file: Path, scale: float) -> None:
         quick=False,
         env=turns.environment(),
         timeout_s=3600,
+        own_jvm=False,
     )
     if done.returncode:
         raise SystemExit(f"the day of {date:%Y-%m-%d} failed:\n{done.stderr[-3000:]}")
@@ -156,32 +164,56 @@ def _command(*words: str) -> str:
 
 
 def _aqepilot(*words: str) -> str:
-    command = [sys.executable, "-m", "aqepilot", *words]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise SystemExit(f"aqepilot {' '.join(words)}:\n{run.stderr[-3000:]}")
+    run = CliRunner().invoke(main, words)
+    if run.exit_code:
+        raise SystemExit(f"aqepilot {' '.join(words)}:\n{run.output[-3000:]}\n{run.exception!r}")
     return run.stdout
 
 
-def _by_day(logs: Path) -> list[dict[str, Any]]:
+def _runs(logs: Path) -> list[dict[str, Any]]:
     with local_session("local[2]", "bench") as spark:
         rows = (
             read_log(spark, logs)
             .queries.where("job IS NOT NULL")
-            .groupBy("run")
+            .groupBy("job", "run")
             .agg(expr("sum(task_ms) AS task_ms"), expr("sum(executor_core_ms) AS core_ms"))
-            .orderBy("run")
+            .orderBy("job", "run")
             .collect()
         )
     return [row.asDict() for row in rows]
 
 
-HEAD = ("day", "task time, s", "cores' time, s")
+HEAD = (
+    *("jobs", "task time, s, first days", "last days", "change"),
+    *("cores' time, s, first days", "last days", "change"),
+)
 
 
 def table(figures: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Returns the rows of a table with `HEAD`."""
-    return [
-        (str(n), f"{row['task_ms'] / 1000:.0f}", f"{row['core_ms'] / 1000:.0f}")
-        for n, row in enumerate(figures["by_day"], 1)
-    ]
+    """Returns the rows of a table with `HEAD`.
+
+    A job's figure is its median day; those of several jobs are the sums of these.
+    """
+    runs = figures["runs"]
+    days = sorted({row["run"] for row in runs})
+    by_job = defaultdict[str, list[dict[str, Any]]](list)
+    for row in runs:
+        by_job[row["job"]].append(row)
+    tried = {trial["job"] for trial in figures["trials"]}
+    groups = {job: [job] for job in sorted(tried)}
+    groups["all that have no trial"] = [job for job in by_job if job not in tried]
+    groups["all"] = list(by_job)
+    lines = []
+    for name, jobs in groups.items():
+        line = [name]
+        for metric in ("task_ms", "core_ms"):
+            first, last = (
+                sum(
+                    statistics.median(r[metric] for r in by_job[job] if r["run"] in compared)
+                    for job in jobs
+                )
+                for compared in (days[:COMPARED], days[-COMPARED:])
+            )
+            line += [f"{first / 1000:.1f}", f"{last / 1000:.1f}", f"{last / first - 1:+.0%}"]
+        lines.append(tuple(line))
+    return lines

@@ -4,6 +4,7 @@ spark-submit autopilot.py <folder of TPC-DS> <folder for shapes' tables> <file w
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -26,7 +27,10 @@ for application in day["applications"]:
             prepare(shape, spark, tables, application["size"])
         register(shape, spark, tables)
     else:
+        text = " ".join(application["queries"])
         for name, path in files.items():
+            if not re.search(rf"\b{name}\b", text):
+                continue
             reader = spark.read if name not in schemas else spark.read.schema(schemas[name])
             table = reader.parquet(path)
             schemas[name] = table.schema
