@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from conftest import CommandLine
 from pyspark.sql import SparkSession
 
 import aqepilot
@@ -21,6 +20,7 @@ from aqepilot import Log, read_log
 from aqepilot.analysis import log as log_module
 from aqepilot.analysis.explanation.query import most_expensive
 from aqepilot.errors import AqePilotError
+from conftest import CommandLine
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 

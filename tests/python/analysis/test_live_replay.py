@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from conftest import CommandLine
 from pyspark.sql import SparkSession
 
 import made_logs
@@ -22,6 +21,7 @@ from aqepilot.analysis.replay import texts_in_force
 from aqepilot.analysis.replay.conditions import checked, failing
 from aqepilot.errors import AqePilotError, PolicyError
 from aqepilot.policies import Policy
+from conftest import CommandLine
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 

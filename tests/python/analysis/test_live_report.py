@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from conftest import CommandLine, reads_logs
 from pyspark.sql import SparkSession
 
 import submitting
@@ -19,6 +18,7 @@ from aqepilot import read_log
 from aqepilot.analysis.report import data
 from aqepilot.analysis.report.values import Data
 from aqepilot.eventlog.collect.tables import collect
+from conftest import CommandLine, reads_logs
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 

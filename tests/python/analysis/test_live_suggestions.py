@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CommandLine, reads_logs
 from pyspark.sql import SparkSession
 
 import made_logs
@@ -16,6 +15,7 @@ from aqepilot import Log
 from aqepilot.analysis.findings import KINDS
 from aqepilot.analysis.suggestions import Suggestion, sentences
 from aqepilot.policies import Policy
+from conftest import CommandLine, reads_logs
 from planted_logs import (
     ALL_SLOW,
     CODE,

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from conftest import CommandLine
 from pyspark.sql import SparkSession
 
 import aqepilot
 import tiers
 from aqepilot.analysis.tune.evidence import Choice, Evidence, Proposal, Try
 from aqepilot.analysis.tune.runs import SparkRuns
+from conftest import CommandLine
 
 pytestmark = tiers.on("4.3")
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import reads_logs
 from mcp import Client
 from pyspark.sql import SparkSession
 
@@ -25,6 +24,7 @@ from aqepilot.assistant.answers import MOST_CHARACTERS, Answers
 from aqepilot.assistant.reading import Reading
 from aqepilot.assistant.tools import RefusedError, Tools
 from aqepilot.policies import Policy
+from conftest import reads_logs
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench import autopilot as fleet
 
 import tiers
 from aqepilot import control
@@ -24,6 +23,7 @@ from aqepilot.autopilot.steps import Steps
 from aqepilot.errors import AqePilotError
 from aqepilot.experiment.definition import Definition as Experiment
 from aqepilot.policies import Policy
+from bench import autopilot as fleet
 from fleets import AT, SKEW, Jobs, candidate, definition, pilot
 
 pytestmark = tiers.on("4.3")

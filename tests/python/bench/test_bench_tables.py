@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import first_query, overhead, suggestion_tables, suggestions
 from bench.reported import JOBS, trials
 from bench.suggestion_tables import AGAIN, FASTER, PLAIN, SAME, SLOWER, WITH, verdict
 
 from aqepilot.analysis.findings import KINDS
+from bench import first_query, overhead, suggestion_tables, suggestions
 
 Seconds = list[float | None]
 

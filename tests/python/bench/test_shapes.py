@@ -8,12 +8,12 @@ from typing import Any
 
 import bench.shapes
 import pytest
-from bench import __main__ as command
 from bench.shapes import SHAPES
 from bench.shapes import runs as shape_runs
 from bench.shapes.tasks import by_group
 
 from aqepilot import recipes
+from bench import __main__ as command
 
 
 def job(group: str, *stages: int) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import Submit
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
@@ -19,6 +18,7 @@ import plans
 import policies
 import scala_objects
 import tiers
+from conftest import Submit
 from plans import Executed
 from rows import assert_same_rows
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import Plain
 from pyspark.sql import SparkSession
 
 import policies
 import tiers
+from conftest import Plain
 from plans import Executed
 from rows import assert_same_rows
 

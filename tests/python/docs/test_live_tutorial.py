@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import CommandLine
 
 import aqepilot
 import places
 import submitting
 import tiers
+from conftest import CommandLine
 
 pytestmark = [tiers.on("3.5"), tiers.READS_LOGS]
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import CommandLine
 from pyspark.sql import DataFrame, SparkSession
 
 import event_logs
@@ -21,6 +20,7 @@ from aqepilot.eventlog.collect.namespaces import Namespace
 from aqepilot.eventlog.collect.tables import Collected, collect
 from aqepilot.eventlog.frames import columns
 from collecting import FRAMES, differences, lines
+from conftest import CommandLine
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 

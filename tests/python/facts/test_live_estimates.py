@@ -19,8 +19,9 @@ from rows import assert_same_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conftest import Plain
     from pyspark.sql import SparkSession
+
+    from conftest import Plain
 
 SOURCES = places.ROOT / "jvm/src/main"
 A_PLANS_STATISTICS = (

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CommandLine
 from pyspark.sql import SparkSession
 
 import event_logs
@@ -19,6 +18,7 @@ from aqepilot import Log, history, read_log
 from aqepilot.errors import AqePilotError
 from aqepilot.eventlog.frames import columns as log_columns
 from aqepilot.history import columns, decided, holding
+from conftest import CommandLine
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]
 

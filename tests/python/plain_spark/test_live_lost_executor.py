@@ -6,13 +6,13 @@ import ast
 from pathlib import Path
 
 import pytest
-from conftest import Submit
 from pyspark.sql import SparkSession
 
 import places
 import skewed
 import tiers
 from aqepilot import read_log
+from conftest import Submit
 from submitting import EXTENSION
 
 pytestmark = tiers.on("3.5")

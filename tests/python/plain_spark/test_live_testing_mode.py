@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 
 import pyspark
-from conftest import Submit
 
 import parity
 import python_policies
 import tiers
 from aqepilot import recipes
+from conftest import Submit
 from submitting import QUICK
 
 JOB = """

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from conftest import Submit
-
 import tiers
+from conftest import Submit
 
 pytestmark = tiers.on("3.5")
 

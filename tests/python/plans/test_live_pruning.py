@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import Plain
 from pyspark.sql import SparkSession
 
 import plans
 import policies
 import tiers
+from conftest import Plain
 from rows import assert_same_rows
 
 SETTINGS = {

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from conftest import Submit
 
 import places
 import tiers
+from conftest import Submit
 
 KEY = "spark.sql.adaptive.customCostEvaluatorClass"
 # Dearer with each broadcast join, and no number that Spark knows.

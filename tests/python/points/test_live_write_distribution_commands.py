@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Submit
 from pyspark.sql import DataFrame, SparkSession
 
 import tiers
+from conftest import Submit
 from distributed_writes import (
     EVENLY,
     TASKS,

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import Submit
 from pyspark.sql import DataFrame, SparkSession
 
 import each_point
@@ -19,6 +18,7 @@ import little
 import places
 import policies
 import tiers
+from conftest import Submit
 from plans import Executed
 
 pytestmark = tiers.ON_ONE

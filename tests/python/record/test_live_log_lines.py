@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pyspark
-from conftest import Submit
 
 import parity
 import plans
 import tiers
 from aqepilot import recipes
+from conftest import Submit
 
 # Each policy set runs the queries twice: the first time, things are compiled and read.
 JOB = """

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import Submit
 
 import little
 import places
 import policies
 import submitting
 import tiers
+from conftest import Submit
 
 pytestmark = tiers.on("3.5")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Submit
 
 import little
 import places
 import tiers
+from conftest import Submit
 
 # An EventHandler is Java code that calls `collectAsList` on whatever thread it is run.
 JOB = """

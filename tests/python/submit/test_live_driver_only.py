@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Submit
 
 import little
 import places
 import policies
 import servers
 import tiers
+from conftest import Submit
 
 JOB = """
 import sys

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import Submit
 
 import tiers
+from conftest import Submit
 
 pytestmark = tiers.ON_ONE
 

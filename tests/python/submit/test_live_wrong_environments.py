@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CommandLine, Doctor
 from pyspark.sql import SparkSession
 
 import aqepilot
 import tiers
 from aqepilot.submit import conf, jars
+from conftest import CommandLine, Doctor
 from wrong_environments import tells
 
 pytestmark = tiers.ON_ONE

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
-import places
 import tiers
 from aqepilot.analysis.experiment import guards, harm
 from aqepilot.analysis.experiment.analysis import Analysis, analyse
 from aqepilot.analysis.experiment.runs import Runs, rests_of
 from aqepilot.analysis.intervals import interval
-
-sys.path.append(str(places.ROOT))
-
 from bench import recurring
 
 pytestmark = tiers.on("4.3")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-import places
 import tiers
 from aqepilot import Log, read_log
 from aqepilot.analysis.experiment import history, metrics
@@ -20,9 +18,6 @@ from aqepilot.analysis.experiment.analysis import Analysis, analyse
 from aqepilot.analysis.experiment.experiment import Experiment
 from aqepilot.analysis.experiment.runs import Runs
 from aqepilot.errors import AqePilotError
-
-sys.path.append(str(places.ROOT))
-
 from bench import million
 
 pytestmark = [tiers.on("4.3"), tiers.READS_LOGS]

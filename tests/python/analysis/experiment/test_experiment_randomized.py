@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 
 import numpy as np
 import pytest
 
-import places
 import tiers
 from aqepilot.analysis.experiment import adjustment, randomization
 from aqepilot.analysis.experiment.adjustment import CLIPPED_AT, Units
-
-sys.path.append(str(places.ROOT))
-
 from bench import recurring
 
 pytestmark = tiers.on("4.3")

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import pytest
 
-import places
 from aqepilot.analysis.intervals import Interval, half_width, mean_interval, observations_needed
-
-sys.path.append(str(places.ROOT))
-
 from bench import experiments
 
 
