@@ -18,7 +18,7 @@ from aqepilot.policies import Policy
 if TYPE_CHECKING:
     from aqepilot.eventlog.frames import Frames
 
-# What is about less of all task time than that is not worth a policy.
+# What is about less of its applications' slot time than that is not worth a policy.
 _LEAST_SHARE = 0.005
 
 
@@ -100,8 +100,11 @@ def _row(one: Suggestion, whole: int) -> tuple[Cell | None, ...]:
 
 def suggest(log: Frames, top: int = 10) -> Suggestions:
     """Names what the queries of a log would gain most from. See `Log.suggest`."""
-    (whole,) = log.queries.selectExpr("coalesce(sum(slot_ms), 0)").first() or (0,)
-    worth = [one for one in findings.find(log) if one.runs.stake_ms > _LEAST_SHARE * whole]
+    worth = [
+        one
+        for one in findings.find(log)
+        if one.runs.stake_ms > _LEAST_SHARE * one.runs.applications_ms
+    ]
     kinds = list(findings.KINDS)
     worth.sort(key=lambda one: (-one.runs.stake_ms, kinds.index(one.kind), one.runs.key))
     return Suggestions(islice(_suggestions(log, worth), top))

@@ -242,6 +242,18 @@ def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
     assert [(one.kind, one.evidence) for one in log.suggest()] == []
 
 
+def test_a_finding_is_worth_a_policy_by_the_time_of_its_application(
+    spark: SparkSession,
+) -> None:
+    """In a fleet of many jobs, each has a small share of the whole."""
+    (own,) = (one for one in STAGES if one["execution_id"] == 2)
+    large = query(9, "large", slot_ms=90_000_000)
+    beside = large | {"log": "file:///logs/app-2", "app_id": "app-2"}
+    for other, kinds in ((beside, ["tiny_tasks"]), (large, [])):
+        log = made_logs.log(spark, queries=[query(2, "tiny_tasks"), other], stages=[own])
+        assert [one.kind for one in log.suggest()] == kinds
+
+
 def test_a_broadcast_that_the_recipe_leaves_alone_is_no_finding(spark: SparkSession) -> None:
     """Rows multiply in no `IN`, and a side that is much larger costs more to sort."""
     planted = {

@@ -85,7 +85,12 @@ def find(log: Frames) -> Iterator[Finding]:
         f"from_json(facts, '{_FACTS}') AS f",
     )
     # Each kind would read the logs again.
-    queries = named.withColumn("runs_of_key", expr("count(*) OVER (PARTITION BY key)")).persist()
+    queries = named.withColumns(
+        {
+            "runs_of_key": expr("count(*) OVER (PARTITION BY key)"),
+            "application_ms": expr("coalesce(sum(slot_ms) OVER (PARTITION BY log), 0)"),
+        }
+    ).persist()
     stages = (
         log.stages.where("waiting_ms IS NOT NULL AND execution_id IS NOT NULL")
         .drop("task_slot_ms")
@@ -130,6 +135,7 @@ def _worst(finding: type[Finding], sources: Sources) -> list[Finding]:
     figures = [f"max({name}) AS {name}" for name in ("fingerprint", "description", "app_name")]
     figures += ["count(*) AS queries", "max(runs_of_key) AS runs", "sum(stake_ms) AS stake_ms"]
     figures += ["max_by(evidence, stake_ms) AS evidence"]
+    figures += ["collect_set(struct(log, application_ms)) AS applications"]
     named = sources.queries.drop(
         "joins", "join_nodes", "cores", "task_ms", "slot_ms", "succeeded", "error"
     )
@@ -147,7 +153,7 @@ def _worst(finding: type[Finding], sources: Sources) -> list[Finding]:
         finding(
             runs=Runs(
                 *(row.key, row.fingerprint, row.description, row.app_name, row.queries),
-                int(row.stake_ms),
+                *(int(row.stake_ms), sum(one.application_ms for one in row.applications)),
             ),
             **row.evidence.asDict(),
         )

@@ -41,6 +41,7 @@ class Runs(NamedTuple):
         app_name: Of one of the applications.
         number: How many runs the finding is about.
         stake_ms: The slot time that it is about, milliseconds: the most that could be had.
+        applications_ms: The slot time of all queries of the applications that had these runs.
     """
 
     key: str
@@ -49,6 +50,7 @@ class Runs(NamedTuple):
     app_name: str | None
     number: int
     stake_ms: int
+    applications_ms: int
 
 
 class SuggestedPolicy(NamedTuple):
