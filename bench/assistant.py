@@ -15,6 +15,7 @@ from typing import Any
 import event_logs
 import policies
 from bench import logs, turns
+from bench.figures import Table
 
 # A server reads ahead what is asked for first; an assistant starts it before it has a question.
 READ_AHEAD_S = 60.0
@@ -76,7 +77,7 @@ def measure(megabytes: int) -> dict[str, Any]:
         return figures | at_once | {"after_reading_ahead_s": later["first_and_second_s"]}
 
 
-def table(figures: dict[str, Any]) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
+def table(figures: dict[str, Any]) -> Table:
     """Returns the figures as a title, a head and rows."""
     title = (
         f"Answers about {figures['megabytes']:,} MB of logs of {figures['applications']} "

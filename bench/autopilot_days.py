@@ -41,6 +41,11 @@ COMPARED = 3
 FOLDER = Path("target/autopilot-days")
 # The jobs with a trouble, the shape of each, and the size of its tables.
 TROUBLED = {"hot_key": 1.0, "tiny_tasks": 0.5, "small_files": 0.1}
+# Of a shuffle. With Spark's default, all queries of so little data have tiny blocks.
+PARTITIONS = {"hot_key": "8", "tiny_tasks": "200"}
+FEW_PARTITIONS = "4"
+# Of jobs whose rows wait. With more, the Python workers take longer to start than the rows wait.
+SLOTS = 8
 _FIRST = datetime(2026, 10, 1, 6, tzinfo=timezone.utc)
 _FACTS = "asked"
 console = Console(stderr=True, highlight=False)
@@ -102,10 +107,12 @@ def _applications(file: Path) -> list[dict[str, Any]]:
         applications.append(_application(f"daily.{number:02}", texts[number :: JOBS * 5], file))
     for name, size in TROUBLED.items():
         shape = SHAPES[name]
-        queries = [text for query in shape.queries.values() for text in query.texts]
-        made = _application(f"daily.{name}", queries, file)
-        made["conf"] |= {"spark.master": shape.master, **shape.conf, **shape.start}
-        made["conf"]["spark.default.parallelism"] = str(shape.slots)
+        query, *_ = shape.queries.values()
+        made = _application(f"daily.{name}", query.texts, file)
+        slots = str(min(shape.slots, SLOTS))
+        made["conf"] |= {"spark.master": f"local[{slots}]", **shape.conf, **shape.start}
+        made["conf"]["spark.default.parallelism"] = slots
+        made["conf"]["spark.sql.shuffle.partitions"] = PARTITIONS.get(name, FEW_PARTITIONS)
         applications.append(made | {"shape": name, "size": size})
     return applications
 
@@ -119,6 +126,7 @@ def _application(job: str, queries: list[str], file: Path) -> dict[str, Any]:
         f"spark.aqepilot.policy.{_FACTS}.mode": "shadow",
         "spark.aqepilot.policies": ",".join(policies),
         "spark.aqepilot.job": job,
+        "spark.sql.shuffle.partitions": FEW_PARTITIONS,
         **live,
     }
     return {"name": job, "queries": queries, "shape": "", "size": 1.0, "conf": conf}
@@ -141,7 +149,6 @@ def _run(folder: Path, date: datetime, file: Path, scale: float) -> None:
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
-        "spark.sql.shuffle.partitions": "200",
     }
     done = submitting.submit(
         folder / "job",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+from bench.figures import Table
 
 SHARES = {
     "false alarms": "false_alarms",

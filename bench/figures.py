@@ -6,6 +6,9 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
+# A title, a head and rows.
+Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+
 
 class Spread(NamedTuple):
     """Of a series: its median, 10th and 90th percentile, and how many values it has."""

@@ -21,7 +21,7 @@ import submitting
 import tpch
 from aqepilot import recipes
 from bench import turns
-from bench.figures import ratios, spread
+from bench.figures import Table, ratios, spread
 from bench.runs import SORT_MERGE
 
 JOB = Path(__file__).parent / "jobs" / "first_query.py"
@@ -45,7 +45,6 @@ SMALL_QUERY = (
 ASKED_ROUNDS = 3
 HEAD = ("way", "median s", "to plain: of the medians", "rounds' median", "p10", "p90", "rounds")
 ASKED = ("decision point", "first ask, median ms", "p10", "p90", "later asks, median ms")
-Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 console = Console(stderr=True, highlight=False)
 
 

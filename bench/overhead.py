@@ -34,7 +34,7 @@ import submitting
 import tpcds
 from bench import turns
 from bench.cases import CASES
-from bench.figures import ratios, spread
+from bench.figures import Table, ratios, spread
 from bench.recipes import OF_ALL, SMALL, variants
 
 JOBS = Path(__file__).parent / "jobs"
@@ -60,7 +60,6 @@ SIZE_HEAD = (
     "of that history",
     *("zstd: log without, MB", "added MB", "added", "events"),
 )
-Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 console = Console(stderr=True, highlight=False)
 
 

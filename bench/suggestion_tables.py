@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aqepilot import texts
+from bench.figures import Table
 
 PLAIN, WITH, AGAIN = "plain", "with it", "plain again"
 DIFFERS = 1.03
@@ -20,7 +21,6 @@ TOTALS = (
     *("workload", "queries", "suggestions", FASTER, SAME, SLOWER),
     *("counters", "suggestions about counters"),
 )
-Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 
 
 class Verdict(NamedTuple):

@@ -28,6 +28,7 @@ from aqepilot.analysis.tune.search import bandit
 from aqepilot.analysis.tune.tuning import tune
 from bench import correlated, repeated, simulation
 from bench.cases import named
+from bench.figures import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -225,7 +226,7 @@ def _views(spark: SparkSession, folder: Path) -> None:
         spark.read.parquet(str(file)).createOrReplaceTempView(file.stem)
 
 
-def tables(figures: Mapping[str, Any]) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+def tables(figures: Mapping[str, Any]) -> list[Table]:
     """Returns titles, heads and rows."""
     made = []
     if SIMULATED in figures:

@@ -12,6 +12,7 @@ from typing import Any
 import history_servers
 import policies
 import submitting
+from bench.figures import Table
 
 JOB = Path(__file__).parent / "jobs" / "ui.py"
 _JOINS = 8
@@ -130,7 +131,7 @@ def _listed(logs: Path, log: Path, rounds: int) -> dict[str, list[float]]:
 HEAD = ("page", "median, s", "longest, s", "opened")
 
 
-def tables(figures: dict[str, Any]) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+def tables(figures: dict[str, Any]) -> list[Table]:
     """Returns the figures as titles, heads and rows."""
     made = []
     if "pages" in figures:

@@ -13,7 +13,7 @@ from bench.shapes import runs as shape_runs
 from bench.shapes.tasks import by_group
 
 from aqepilot import recipes
-from bench import __main__ as command
+from bench import options, parts
 
 
 def job(group: str, *stages: int) -> dict[str, Any]:
@@ -42,8 +42,8 @@ def test_the_longest_task_is_compared_with_those_of_its_stage(tmp_path: Path) ->
 
 
 def test_the_command_knows_the_shapes() -> None:
-    assert set(SHAPES) <= set(command.NAMES)
-    assert "shapes" in command.PARTS
+    assert set(SHAPES) <= set(options.NAMES)
+    assert "shapes" in parts.PARTS
 
 
 def test_a_run_that_failed_is_shown_and_compared_with_nothing() -> None:

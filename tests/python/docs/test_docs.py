@@ -212,7 +212,7 @@ def aqepilot_demo_parser():
 
 
 OTHER_PROGRAMS = {
-    "bench": "bench/__main__.py",
+    "bench": "bench/options.py",
     "mutants": "tools/mutants.py",
     "native-engines": "tests/native_engines/__main__.py",
     "parity": "tests/support/parity.py",
@@ -228,7 +228,7 @@ def is_understood(program, words):
     """Are these options of the program, and words that it knows?"""
     source = (ROOT / OTHER_PROGRAMS[program]).read_text("utf-8")
     if program == "bench":
-        for names in ("cases.py", "history.py", "tuning.py"):
+        for names in ("cases.py", "history.py", "parts.py", "tuning.py"):
             source += (ROOT / "bench" / names).read_text("utf-8")
     known = set(re.findall(r"[\"']([\w-]+)[\"']", source))
     return {word for word in words if word.isalpha() or word.startswith("--")} <= known
