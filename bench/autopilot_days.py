@@ -13,6 +13,7 @@ import shutil
 import statistics
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -104,20 +105,20 @@ def _applications(file: Path) -> list[dict[str, Any]]:
     texts = list(tpcds.queries().values())
     applications = []
     for number in range(JOBS - len(TROUBLED)):
-        applications.append(_application(f"daily.{number:02}", texts[number :: JOBS * 5], file))
+        applications.append(_application(f"{number:02}", texts[number :: JOBS * 5], file))
     for name, size in TROUBLED.items():
         shape = SHAPES[name]
         query, *_ = shape.queries.values()
-        made = _application(f"daily.{name}", query.texts, file)
+        made = _application(name, query.texts, file)
         slots = str(min(shape.slots, SLOTS))
         made["conf"] |= {"spark.master": f"local[{slots}]", **shape.conf, **shape.start}
         made["conf"]["spark.default.parallelism"] = slots
-        made["conf"]["spark.sql.shuffle.partitions"] = PARTITIONS.get(name, FEW_PARTITIONS)
         applications.append(made | {"shape": name, "size": size})
     return applications
 
 
-def _application(job: str, queries: list[str], file: Path) -> dict[str, Any]:
+def _application(name: str, queries: Sequence[str], file: Path) -> dict[str, Any]:
+    job = f"daily.{name}"
     live = shown.settings(Definition.from_file(file), job)
     # A policy in shadow mode that answers nothing has facts recorded.
     asked = {f"spark.aqepilot.policy.{_FACTS}.{p}": "null" for p in catalog.point_names()}
@@ -126,7 +127,7 @@ def _application(job: str, queries: list[str], file: Path) -> dict[str, Any]:
         f"spark.aqepilot.policy.{_FACTS}.mode": "shadow",
         "spark.aqepilot.policies": ",".join(policies),
         "spark.aqepilot.job": job,
-        "spark.sql.shuffle.partitions": FEW_PARTITIONS,
+        "spark.sql.shuffle.partitions": PARTITIONS.get(name, FEW_PARTITIONS),
         **live,
     }
     return {"name": job, "queries": queries, "shape": "", "size": 1.0, "conf": conf}

@@ -54,7 +54,7 @@ class Part(NamedTuple):
     tables: Callable[[Any, Options], Iterable[Table]]
 
 
-def chosen(names: Iterable[str], options: Options) -> list[str]:
+def _chosen(names: Iterable[str], options: Options) -> list[str]:
     """Returns those that `--only` names; all without it."""
     return [name for name in names if not options.only or name in options.only]
 
@@ -232,27 +232,27 @@ PARTS = {
     # Those from here on take long, or write into this folder.
     "recipes": Part(
         lambda o: _each(
-            chosen(CASES, o),
+            _chosen(CASES, o),
             lambda name: recipes.measure(name, o.scale, o.rounds, o.queries, o.without),
         ),
         _compared_tables,
     ),
     "history": Part(
         lambda o: _each(
-            chosen(history.BENCHMARKS, o),
+            _chosen(history.BENCHMARKS, o),
             lambda name: history.measure(name, o.rounds, o.scale, o.queries, o.without),
         ),
         _compared_tables,
     ),
     "shapes": Part(
         lambda o: _each(
-            chosen(SHAPES, o), lambda name: shape_runs.measure(name, o.rounds, o.queries)
+            _chosen(SHAPES, o), lambda name: shape_runs.measure(name, o.rounds, o.queries)
         ),
         _shapes_tables,
     ),
     "second_day": Part(
         lambda o: _each(
-            chosen(SHAPES, o),
+            _chosen(SHAPES, o),
             lambda name: shape_runs.measure(name, o.rounds, o.queries, second_day=True),
         ),
         lambda figures, o: _shapes_tables(figures, o, ", the second day"),
@@ -293,7 +293,7 @@ PARTS = {
         lambda figures, o: suggestion_tables.tables(figures, o.rounds),
     ),
     "reported": Part(
-        lambda o: [trials.measure(chosen(JOBS, o), o.rounds)],
+        lambda o: [trials.measure(_chosen(JOBS, o), o.rounds)],
         lambda figures, o: [
             (
                 f"What is suggested about reported jobs, {texts.plural(o.rounds, 'round')} of it",
@@ -304,7 +304,7 @@ PARTS = {
     ),
     "overhead": Part(_overhead, lambda figures, o: overhead.tables(figures, o.scale)),
     "first_query": Part(
-        lambda o: [first_query.measure(chosen(first_query.JOBS, o), o.rounds, o.scale, o.master)],
+        lambda o: [first_query.measure(_chosen(first_query.JOBS, o), o.rounds, o.scale, o.master)],
         lambda figures, o: first_query.tables(figures),
     ),
     "assistant": Part(
@@ -312,7 +312,7 @@ PARTS = {
         lambda figures, o: [assistant.table(figures)],
     ),
     "tune": Part(
-        lambda o: _each(chosen(tuning.NAMES, o), lambda name: _tune(name, o)),
+        lambda o: _each(_chosen(tuning.NAMES, o), lambda name: _tune(name, o)),
         lambda figures, o: tuning.tables(figures),
     ),
     "ui": Part(
