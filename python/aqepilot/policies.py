@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -36,6 +36,30 @@ def _check_name(name: str) -> str:
             "and underscores (it becomes part of setting keys)."
         )
     return name
+
+
+def when_query(fingerprints: Sequence[str]) -> str:
+    """Returns the `when` of a policy for the queries of these fingerprints alone.
+
+    >>> when_query(["ab"]), when_query(["ab", "cd"])
+    ("query.fingerprint = 'ab'", "query.fingerprint IN ('ab', 'cd')")
+    """
+    listed = ", ".join(map(sql_text, fingerprints))
+    return (
+        f"query.fingerprint = {listed}"
+        if len(fingerprints) == 1
+        else (f"query.fingerprint IN ({listed})")
+    )
+
+
+def sql_text(value: str) -> str:
+    r"""Returns a text as SQL writes it.
+
+    >>> print(sql_text("it's"))
+    'it\'s'
+    """
+    quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{quoted}'"
 
 
 def _check_sql(text: str) -> str:

@@ -125,7 +125,7 @@ STAGES = [
     stage(3, spilled_slot_ms=50_000, disk_spill_bytes=900 * MB, shuffle_read_bytes=50_000 * MB),
     stage(4, slot_ms=40_000, num_tasks=1, shuffle_read_bytes=MB, **ALL_SLOW),
     stage(5),
-    stage(6, slot_ms=35_000, shuffle_write_bytes=MB, num_tasks=8, tasks=8, tiny_tasks=8),
+    stage(6, slot_ms=35_000, shuffle_write_bytes=MB, num_tasks=100, tasks=100, task_ms=34_000),
     stage(
         8, slot_ms=25_000, num_tasks=2, shuffle_read_bytes=0, input_bytes=2 * MB, max_task_ms=20_000
     ),

@@ -71,7 +71,7 @@ def _put(path: Path, text: str) -> None:
 
 def _policy(trial: Trial) -> str:
     policy = trial.policy("shadow" if trial.phase == "shadow" else "enforce")
-    lines = [f"# {_plain(line)}" for line in (trial.candidate.evidence or "").splitlines()]
+    lines = [f"# {_plain(line)}" for line in trial.candidate.why.splitlines()]
     lines += [
         f"name = {toml.quoted(policy.name)}",
         f"mode = {toml.quoted(policy.mode or 'enforce')}",
@@ -105,7 +105,7 @@ def _page(trial: Trial) -> str:
             "",
             f"Job: {_plain(trial.job)}",
             "",
-            *(_plain(line) for line in trial.candidate.evidence.splitlines()),
+            *(_plain(line) for line in trial.candidate.why.splitlines()),
             "",
             "| What | Value |",
             "| --- | --- |",

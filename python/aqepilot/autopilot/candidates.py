@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from aqepilot.autopilot.logs import Seen
 from aqepilot.autopilot.state import Candidate
 from aqepilot.errors import AqePilotError, Problem
 from aqepilot.eventlog.events import expr
-from aqepilot.policies import Policy
+from aqepilot.policies import Policy, sql_text, when_query
 
 # Of a policy that no suggestion measured: a guess that puts suggestions with a stake before it.
 _GUESSED_STAKE = 0.05
@@ -83,27 +84,34 @@ def _files(
 
 
 def _suggested(seen: Seen, definition: Definition) -> Iterator[Candidate]:
+    """A candidate for each job and finding, for all its queries that the same texts are for."""
     from pyspark.sql import functions
 
     jobs = _jobs_of_queries(seen)
     days = max(1, seen.jobs.agg(functions.expr("count(DISTINCT floor(at))")).collect()[0][0])
+    made: dict[tuple[str, ...], Candidate] = {}
     for one in suggestions.suggest(seen.log, definition.suggestions):
         if not one.policy:
             continue
-        key = one.fingerprint or ""
-        own = jobs.get(key) if key else None
-        for job in own or _named_by_application(one.policy, jobs.get("", ())):
-            evidence = " ".join(suggestions.sentences(one))
-            stake = one.stake_ms / days / len(own or [job])
-            yield Candidate(
+        policy = Policy.from_toml(one.policy)
+        named = [one.fingerprint] if one.fingerprint else []
+        is_of_query = bool(named) and policy.when == when_query(named)
+        own = jobs.get(one.fingerprint or "") if named else None
+        for job in own or _named_by_application(policy, jobs.get("", ())):
+            candidate = Candidate(
                 job=job,
                 shape=one.kind,
                 recipe=one.kind,
                 source="suggest",
                 text=one.policy,
-                evidence=evidence,
-                stake_ms=stake,
+                fingerprints=tuple(named) if is_of_query else (),
+                evidence=" ".join(suggestions.sentences(one)),
+                stake_ms=one.stake_ms / days / len(own or [job]),
             )
+            when = "" if is_of_query else policy.when or ""
+            same = (job, one.kind, when, *chain(*sorted(candidate.texts.items())))
+            made[same] = made[same].also(candidate) if same in made else candidate
+    yield from made.values()
 
 
 def _jobs_of_queries(seen: Seen) -> dict[str, tuple[str, ...]]:
@@ -123,11 +131,9 @@ def _jobs_of_queries(seen: Seen) -> dict[str, tuple[str, ...]]:
     return jobs | {"": tuple(sorted(every))}
 
 
-def _named_by_application(text: str, jobs: tuple[str, ...]) -> list[str]:
+def _named_by_application(policy: Policy, jobs: tuple[str, ...]) -> list[str]:
     """Jobs whose name is the application's that a policy is for."""
-    when = Policy.from_toml(text).when or ""
-    quoted = {job: job.replace("\\", "\\\\").replace("'", "\\'") for job in jobs}
-    return [job for job in jobs if when == f"query.app_name = '{quoted[job]}'"]
+    return [job for job in jobs if policy.when == f"query.app_name = {sql_text(job)}"]
 
 
 def _replayed(

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from aqepilot.autopilot.state import ALL, State, Trial
 from aqepilot.autopilot.steps import active
 from aqepilot.experiment.definition import Definition as Experiment
-from aqepilot.policies import PREFIX
+from aqepilot.policies import PREFIX, sql_text
 
 
 class Live(BaseModel):
@@ -59,8 +59,8 @@ def experiment(state: State, trial: Trial) -> Experiment | None:
     own = [other for other in state.open if other.job == trial.job]
     if active(own, trial.job) != trial or not (arms := _arms(own, trial)):
         return None
-    quoted = trial.job.replace("\\", "\\\\").replace("'", "\\'")
-    return Experiment(name=trial.experiment, arms=arms, when=f"query.job = '{quoted}'")
+    when = f"query.job = {sql_text(trial.job)}"
+    return Experiment(name=trial.experiment, arms=arms, when=when)
 
 
 def teams(own: list[Trial]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from aqepilot.policies import Policy
+from aqepilot.policies import Policy, when_query
 
 PREFIX = "autopilot"
 Phase = Literal["shadow", "experiment", "promoted", "ended"]
@@ -29,7 +29,9 @@ class Candidate(BaseModel):
         recipe: What the policy is made by: a recipe, or the name of its file.
         source: Where it is from.
         text: The policy file.
-        evidence: Why, in sentences.
+        fingerprints: The queries that it is for, in the place of its text's `when`; empty for
+            those that this names.
+        evidence: Why, in sentences; of several queries, that of the one with most at stake.
         stake_ms: The most that it could save a day, in milliseconds of slots; 0 if not known.
     """
 
@@ -40,13 +42,19 @@ class Candidate(BaseModel):
     recipe: str
     source: str
     text: str
+    fingerprints: tuple[str, ...] = ()
     evidence: str = ""
     stake_ms: float = 0.0
 
     @property
     def id(self) -> str:
-        """The trial's name: the same for the same texts on the same job."""
-        return _id(self.job, self.text)
+        """The trial's name: the same for the same texts on the same queries of a job."""
+        return _id(self.job, self.text, self.fingerprints)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Its texts by point, the same whatever queries it is for."""
+        return _named("policy", "enforce", self.text).points
 
     @property
     def points(self) -> tuple[str, ...]:
@@ -55,12 +63,41 @@ class Candidate(BaseModel):
         Raises:
             PolicyError: The file is no policy.
         """
-        return tuple(_named("policy", "enforce", self.text).points)
+        return tuple(self.texts)
+
+    @property
+    def why(self) -> str:
+        """The evidence, with the number of queries that it is for where there are several."""
+        queries = len(self.fingerprints)
+        more = f" {queries} queries of the job have the same." if queries > 1 else ""
+        return self.evidence + more
+
+    def also(self, other: Candidate) -> Candidate:
+        """Returns the same for the queries of another one, too, with the stakes of both."""
+        return self.model_copy(
+            update={
+                "fingerprints": tuple(sorted({*self.fingerprints, *other.fingerprints})),
+                "stake_ms": self.stake_ms + other.stake_ms,
+            }
+        )
+
+    def untried(self, trials: Iterable[Trial]) -> Candidate | None:
+        """Returns the same for the queries that no trial of these texts was for; null for none."""
+        tried = {
+            query
+            for trial in trials
+            if trial.job == self.job and trial.candidate.texts == self.texts
+            for query in trial.candidate.fingerprints
+        }
+        left = tuple(one for one in self.fingerprints if one not in tried)
+        if self.fingerprints and not left:
+            return None
+        return self.model_copy(update={"fingerprints": left})
 
 
 @lru_cache(100_000)
-def _id(job: str, text: str) -> str:
-    policy = Policy.from_toml(text)
+def _id(job: str, text: str, fingerprints: tuple[str, ...]) -> str:
+    policy = _named("policy", "enforce", text, fingerprints)
     texts = [f"{point}={policy.revision(point)}" for point in sorted(policy.points)]
     return sha256("|".join([job, *texts]).encode("utf-8", "replace")).hexdigest()[:12]
 
@@ -196,13 +233,16 @@ class Trial(BaseModel):
 
     def policy(self, mode: Literal["shadow", "enforce"]) -> Policy:
         """Returns the policy under the trial's own name."""
-        return _named(self.name, mode, self.candidate.text)
+        return _named(self.name, mode, self.candidate.text, self.candidate.fingerprints)
 
 
 @lru_cache(10_000)
-def _named(name: str, mode: Literal["shadow", "enforce"], text: str) -> Policy:
+def _named(
+    name: str, mode: Literal["shadow", "enforce"], text: str, fingerprints: tuple[str, ...] = ()
+) -> Policy:
     read = Policy.from_toml(text)
-    return Policy(name=name, mode=mode, when=read.when, points=read.points)
+    when = when_query(fingerprints) if fingerprints else read.when
+    return Policy(name=name, mode=mode, when=when, points=read.points)
 
 
 class State(BaseModel):

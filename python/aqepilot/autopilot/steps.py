@@ -287,18 +287,24 @@ class Steps:
                     self._event(
                         "propose",
                         "CANDIDATE_NEW",
-                        candidate.evidence,
+                        candidate.why,
                         trial=candidate.id,
                         candidate=candidate,
                     )
                 )
 
     def _fresh(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
-        for candidate in candidates:
+        for listed in candidates:
             try:
-                points = candidate.points
+                points = listed.points
             except AqePilotError:
                 continue
+            candidate = listed
+            if listed.fingerprints:
+                left = listed.untried(self._state.trials.values())
+                if left is None:
+                    continue
+                candidate = left
             taken = {
                 point
                 for team in self._evidence.teams.get(candidate.job, ())

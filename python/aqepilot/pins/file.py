@@ -8,6 +8,7 @@ from datetime import date
 
 from aqepilot import toml
 from aqepilot.pins.pin import Pin, texts
+from aqepilot.policies import when_query
 
 
 def policy_text(
@@ -33,15 +34,11 @@ def policy_text(
         AqePilotError: Two pins of one decision answer otherwise, or an answer is none.
     """
     prints = [fingerprints] if isinstance(fingerprints, str) else list(fingerprints)
-    listed = ", ".join(f"'{one}'" for one in prints)
-    when = (
-        f"query.fingerprint = {listed}" if len(prints) == 1 else f"query.fingerprint IN ({listed})"
-    )
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     lines += [f"name = {json.dumps(name)}"]
     lines += [f"mode = {json.dumps(mode)}"] if mode else []
     lines += [f"expires = {expires.isoformat()}"] if expires else []
-    lines += [f"when = {json.dumps(when)}"]
+    lines += [f"when = {json.dumps(when_query(prints))}"]
     for point, text in texts(pins).items():
         lines += ["", toml.assigned(point, text)]
     return "\n".join(lines) + "\n"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from aqepilot import catalog
 from aqepilot.errors import AqePilotError, Problem
 from aqepilot.pins.identity import SHUFFLES, SIDES, Identity
+from aqepilot.policies import sql_text
 
 _SWAPPED = {"LEFT": "RIGHT", "RIGHT": "LEFT"}
 
@@ -90,7 +91,7 @@ def _text(point: str, pins: Sequence[Pin]) -> str:
 def _cases(point: str, pin: Pin, pins: Sequence[Pin]) -> Iterable[tuple[str, str]]:
     fields = _fields(point, pins)
     more = f" AND {pin.when}" if pin.when else ""
-    names = [_text_of(name) for name in pin.identity.signatures]
+    names = [sql_text(name) for name in pin.identity.signatures]
     if point in SIDES:
         left, right = SIDES[point]
 
@@ -119,7 +120,7 @@ def _merged(point: str, pins: Sequence[Pin]) -> dict[str, str]:
         names.setdefault(key, {}).update(dict.fromkeys(pin.identity.signatures))
     lines = {}
     for (when, answer), shuffles in names.items():
-        listed = ", ".join(map(_text_of, sorted(shuffles)))
+        listed = ", ".join(map(sql_text, sorted(shuffles)))
         condition = f"arrays_overlap({SHUFFLES[point]}.signatures, array({listed}))"
         condition += f" AND {when}" if when else ""
         lines[f"  WHEN {condition} THEN {answer}"] = ""
@@ -179,13 +180,8 @@ def _literal(value: Any, kind: str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return _text_of(value)
+        return sql_text(value)
     if isinstance(value, Sequence):
         item = kind.partition("<")[2].removesuffix(">")
         return f"array({', '.join(_literal(v, item) for v in value)})"
     return f"CAST({value!r} AS {kind.upper()})" if kind != "int" else repr(value)
-
-
-def _text_of(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

@@ -200,8 +200,8 @@ def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
         stage(5, num_tasks=1, shuffle_read_bytes=MB, **ALL_SLOW),
         # It waits for one of its tasks, which more tasks would not shorten.
         stage(4, num_tasks=3, shuffle_read_bytes=MB, max_task_ms=40_000, median_task_ms=9_000),
-        # Tiny tasks that write blocks of a good size.
-        stage(6, slot_ms=35_000, shuffle_write_bytes=MB, num_tasks=8, tasks=8, tiny_tasks=8),
+        # Short tasks that write blocks of a good size.
+        stage(6, slot_ms=35_000, shuffle_write_bytes=MB, num_tasks=100, tasks=100, task_ms=34_000),
         # The first of three runs took long, as it began Python's workers.
         stage(30, num_tasks=1, shuffle_read_bytes=MB, **ALL_SLOW),
         # The write takes the time, which stays in few tasks; few partitions, or few cores.
@@ -235,11 +235,46 @@ def test_what_is_fine_is_left_alone(spark: SparkSession) -> None:
         for n in range(8)
     ]  # fmt: skip
     cold = [query(30 + n, "expanding") for n in range(3)]
-    fine = decisions(skewed=3 * MB, measured=10 * MB, blocks=100 * MB, **{"from": "STAGE"})
+    fine = decisions(skewed=3 * MB, measured=10 * MB, blocks=900 * MB, **{"from": "STAGE"})
     fine += [{**one, "execution_id": 30} for one in fine if one["execution_id"] == 4]
     queries = [*QUERIES[:13], query(55, "small_files"), *chance, *cold]
     log = made_logs.log(spark, queries=queries, stages=stages, decisions=fine)
     assert [(one.kind, one.evidence) for one in log.suggest()] == []
+
+
+@pytest.mark.parametrize(("task_ms", "is_named"), [(39_000, True), (41_000, False)])
+def test_tiny_blocks_count_where_their_tasks_take_two_milliseconds_each_at_most(
+    spark: SparkSession, task_ms: int, is_named: bool
+) -> None:
+    """Above that, what a block costs by itself is a small part of its task."""
+    (blocks,) = (one for one in decisions() if one["execution_id"] == 6)
+    wrote = stage(
+        6, shuffle_write_bytes=MB, num_tasks=100, tasks=100, task_ms=task_ms, max_task_ms=4_000
+    )
+    log = made_logs.log(
+        spark, queries=[query(6, "tiny_blocks")], stages=[wrote], decisions=[blocks]
+    )
+    assert [one.kind for one in log.suggest()] == ["tiny_blocks"] * is_named
+
+
+def test_tiny_blocks_of_many_queries_of_an_application_count_together(spark: SparkSession) -> None:
+    """A dashboard has hundreds of queries, each of which runs once with few blocks."""
+    (blocks,) = (one for one in decisions() if one["execution_id"] == 6)
+    few = blocks | {"facts": blocks["facts"].replace('"num_mappers":100', '"num_mappers":10')}
+    wrote = {"shuffle_write_bytes": MB, "num_tasks": 10, "tasks": 10, "task_ms": 3000}
+
+    def named(number: int) -> int:
+        ids = range(100, 100 + number)
+        log = made_logs.log(
+            spark,
+            queries=[query(n, f"query {n}") for n in ids],
+            stages=[stage(n, **wrote) for n in ids],
+            decisions=[few | {"execution_id": n, "fingerprint": fingerprint(f"query {n}")}
+                       for n in ids],
+        )  # fmt: skip
+        return len(log.suggest())
+
+    assert (named(2), named(3)) == (0, 3)
 
 
 def test_a_finding_is_worth_a_policy_by_the_time_of_its_application(

@@ -126,7 +126,8 @@ def test_a_hostile_or_broken_log_proposes_nothing_that_a_clean_one_would_not(
         assert offered.problems == []
         evidence = seen.evidence(State())
         seen.close()
-        return {(one.job, one.text) for one in offered.listed}, set(evidence.runs.job.tolist())
+        named = {(one.job, one.text, one.fingerprints) for one in offered.listed}
+        return named, set(evidence.runs.job.tolist())
 
     offered, jobs = proposed(clean())
     hostile = clean()
@@ -142,10 +143,34 @@ def test_a_hostile_or_broken_log_proposes_nothing_that_a_clean_one_would_not(
     )
     del hostile.rows["applications"][2:4]
     offered_too, jobs_too = proposed(hostile)
-    assert {job for job, _ in offered} == {"daily.a", "daily.b"}
+    assert {job for job, _, _ in offered} == {"daily.a", "daily.b"}
     assert offered_too <= offered
     assert jobs_too <= jobs
     assert jobs == {"daily.a", "daily.b"}
+
+
+def test_queries_of_a_job_that_have_the_same_are_one_candidate(spark: SparkSession) -> None:
+    """Each alone would be a trial after the other, and so small that no day tells its effect."""
+    logs = clean()
+    (first, *_) = (row for row in logs.rows["queries"] if row["job"] == "daily.a")
+    logs.rows["queries"].append(first | {"execution_id": 1, "fingerprint": "cd" * 32})
+    logs.rows["stages"].append({"log": first["log"], "execution_id": 1} | TINY_TASKS)
+    seen = Seen(logs.read_in(spark), MAY, DAY + 8)
+    (one,) = (one for one in candidates.find(seen, MAY).listed if one.job == "daily.a")
+    seen.close()
+    both = tuple(sorted([first["fingerprint"], "cd" * 32]))
+    assert one.fingerprints == both
+    assert one.why.endswith("2 queries of the job have the same.")
+    tried = Trial(id=one.id, candidate=one)
+    assert tried.policy("enforce").when == f"query.fingerprint IN ('{both[0]}', '{both[1]}')"
+    # What is seen of a third one later is tried for that one alone.
+    later = one.also(one.model_copy(update={"fingerprints": ("ef" * 32,)}))
+    left = later.untried([tried])
+    assert left is not None
+    assert left.fingerprints == ("ef" * 32,)
+    assert left.id not in {one.id, later.id}
+    assert one.untried([tried]) is None
+    assert one.untried([tried.model_copy(update={"candidate": fleet.candidate()})]) == one
 
 
 def test_the_state_is_the_same_on_a_hadoop_file_system(spark: SparkSession, tmp_path: Path) -> None:

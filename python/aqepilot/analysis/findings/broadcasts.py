@@ -9,6 +9,7 @@ from aqepilot import texts
 from aqepilot.analysis.findings.finding import Finding, Sources, SuggestedPolicy
 from aqepilot.analysis.findings.slow_stages import HAS_SLOW_TASK, slow, stage_sentence
 from aqepilot.eventlog.events import expr
+from aqepilot.policies import sql_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,7 +26,7 @@ _TOO_LARGE = (
 )
 _UNLIKE_ESTIMATE = """
 CASE WHEN join.can_merge AND spark.strategy = 'BROADCAST' AND spark.reason = 'SIZE'
-  AND array_join(IF(spark.build_side = 'LEFT', left.tables, right.tables), ', ') = '{tables}'
+  AND array_join(IF(spark.build_side = 'LEFT', left.tables, right.tables), ', ') = {tables}
   AND IF(spark.build_side = 'LEFT', left.estimate_from, right.estimate_from) <> 'STAGE'
 THEN 'SHUFFLE_MERGE' END
 """
@@ -93,7 +94,7 @@ class WrongBroadcast(Finding):
         )
 
     def policy(self) -> SuggestedPolicy | None:
-        tables = self.tables.replace("\\", "\\\\").replace("'", "\\'")
+        tables = sql_text(self.tables)
         return self.policy_file("join_selection", _UNLIKE_ESTIMATE.format(tables=tables))
 
 

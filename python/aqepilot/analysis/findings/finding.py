@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from aqepilot import recipes, toml
+from aqepilot.policies import sql_text, when_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -128,11 +129,10 @@ class Finding(ABC):
             also: Texts at further points, by point, without which the first one gains little.
         """
         name = f"{self.kind}_{(self.runs.fingerprint or 'of_application')[:14]}"
-        fact, value = "fingerprint", self.runs.fingerprint
-        if value is None or is_by_application:
-            fact, value = "app_name", self.runs.app_name or ""
-        quoted = value.replace("\\", "\\\\").replace("'", "\\'")
-        when = f"query.{fact} = '{quoted}'"
+        if self.runs.fingerprint is None or is_by_application:
+            when = f"query.app_name = {sql_text(self.runs.app_name or '')}"
+        else:
+            when = when_query([self.runs.fingerprint])
         lines = [
             f"# {self.title[0].upper()}{self.title[1:]}. Recorded only, until its mode "
             'is "enforce".',

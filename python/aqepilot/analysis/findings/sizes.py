@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 _TINY = 1000
 _TINY_SHARE = 0.1
 _BLOCKS = 5_000
-_BLOCK_BYTES = 1 << 10
+_BLOCK_BYTES = 16 << 10
+# A block has its file, its streams and their buffers, some tenths of a millisecond of a core. In a
+# task that takes longer than that for each, they are a small part.
+_BLOCK_MS = 2
+# Up to so many partitions each has a file: spark.shuffle.sort.bypassMergeThreshold.
+_MOST_FILES = 200
 # A file that is read counts for so much beside its bytes: spark.sql.files.openCostInBytes.
 _FILE_BYTES = 4 << 20
 _FILE_TARGET = 128 << 20
@@ -92,10 +97,10 @@ class TinyBlocks(Finding):
 
     kind = "tiny_blocks"
     title = "shuffles of thousands of tiny blocks"
-    needed_stage = "shuffle_write_bytes > 0 AND tiny_tasks = tasks"
+    needed_stage = f"shuffle_write_bytes > 0 AND task_ms < {_BLOCK_MS * _MOST_FILES} * tasks"
     needed_point = "partition_coalescing"
 
-    of_all_runs: int
+    of_application: int
     partitions: int
     tasks: int
     bytes: int
@@ -117,26 +122,29 @@ class TinyBlocks(Finding):
                 expr("max_by(struct(partitions, tasks, bytes), blocks) AS shuffle"),
             )
         )
+        bound = f"{_BLOCK_MS} * least(shuffle.partitions, {_MOST_FILES})"
         short = (
-            sources.stages.where("shuffle_write_bytes > 0 AND tiny_tasks = tasks")
-            .groupBy("log", "execution_id", "key")
+            sources.stages.where(TinyBlocks.needed_stage)
+            .join(merged, ["log", "execution_id"])
+            .where(f"task_ms < {bound} * tasks")
+            .groupBy("log", "execution_id", "blocks", "shuffle")
             .agg(expr("sum(slot_ms) AS stake_ms"))
         )
         return (
-            merged.join(short, ["log", "execution_id"])
-            .withColumn("of_all_runs", expr("sum(blocks) OVER (PARTITION BY key)"))
-            .where(f"of_all_runs >= {_BLOCKS}")
+            short.withColumn("of_application", expr("sum(blocks) OVER (PARTITION BY log)"))
+            .where(f"of_application >= {_BLOCKS}")
             .selectExpr(
-                *("log", "execution_id", "stake_ms"), "struct(of_all_runs, shuffle.*) AS evidence"
+                *("log", "execution_id", "stake_ms"),
+                "struct(of_application, shuffle.*) AS evidence",
             )
         )
 
     def sentence(self) -> str:
         return (
             f"A shuffle of {texts.size(self.bytes)} was written in {self.partitions} partitions "
-            f"and read by {texts.plural(self.tasks, 'task')}. The shuffles of all runs had "
-            f"{texts.number(self.of_all_runs)} blocks of less than 1 KiB on average. What is at "
-            "stake is the tasks that wrote them."
+            f"and read by {texts.plural(self.tasks, 'task')}. Such shuffles of the application had "
+            f"{texts.number(self.of_application)} blocks of less than "
+            f"{texts.size(_BLOCK_BYTES)} on average. What is at stake is the tasks that wrote them."
         )
 
     def policy(self) -> SuggestedPolicy | None:
