@@ -34,6 +34,8 @@ _NEWEST = 3
 _KEPT = 0.8
 _DOUBT_SDS = 3.0
 _DOUBT_LEAST = math.log(1.1)
+# Of the gain when it was promoted: as long as most is left, nothing is in doubt.
+_DOUBT_GAIN = 0.25
 
 
 class Shadow(NamedTuple):
@@ -201,7 +203,7 @@ class Figured:
             float(took[exposed][arm == 1].sum()),
         )
 
-    def is_slower(self, job: str, since: float, hold_outs: str) -> bool:
+    def is_slower(self, job: str, since: float, hold_outs: str, effect: float) -> bool:
         """Returns whether a job's newest runs took longer than those before them.
 
         No test: what it says only widens the hold-out.
@@ -210,6 +212,8 @@ class Figured:
             job: The job.
             since: Since which day runs are looked at.
             hold_outs: What the experiments' names begin with, whose controls are left out.
+            effect: On the logarithm of the metric, when it was promoted. A quarter of a gain may
+                be lost before there is a doubt.
         """
         evidence = self._evidence
         rows = self._jobs.get(job, np.array([], dtype=np.int64))
@@ -227,7 +231,8 @@ class Figured:
         earlier, newest = clipped[:-_NEWEST], clipped[-_NEWEST:]
         spread = max(float(earlier.std()), 0.05)
         above = float(newest.mean() - np.median(earlier))
-        return above > max(_DOUBT_LEAST, _DOUBT_SDS * spread / math.sqrt(_NEWEST))
+        least = max(_DOUBT_LEAST, -_DOUBT_GAIN * effect)
+        return above > max(least, _DOUBT_SDS * spread / math.sqrt(_NEWEST))
 
     def interval(self, name: str) -> Interval | None:
         """Returns the effect with its confidence sequence; null where there are no runs."""

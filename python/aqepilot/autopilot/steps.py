@@ -168,7 +168,9 @@ class Steps:
                 self._step(trial, "end", "GAIN_LOST", self._words(measured))
             elif is_over or (drawn == trial and measured.gain_log_e >= _HINTED):
                 self._step(trial, "share", "GAIN_KEPT", self._words(measured), kept)
-        elif self._figured.is_slower(trial.job, trial.since, f"{PREFIX}.{trial.id}."):
+        elif self._figured.is_slower(
+            trial.job, trial.since, f"{PREFIX}.{trial.id}.", trial.effect or 0.0
+        ):
             # Of several, the newest is looked at first.
             newest = max(
                 (t for t in self._state.open if t.job == trial.job and t.phase == "promoted"),

@@ -49,9 +49,9 @@ def in_experiment(jobs=None, share=25.0):
     return jobs, state, trial
 
 
-def promoted():
+def promoted(effect=0.5):
     jobs, state, trial = in_experiment()
-    jobs.drawn("daily.a", trial, 30, 0.5)
+    jobs.drawn("daily.a", trial, 30, effect)
     state, steps = after(state, jobs.evidence(30))
     assert steps == [("promote", "GAIN_SHOWN")]
     return jobs, state, state.open[0]
@@ -147,6 +147,18 @@ def test_a_gain_that_is_lost_is_taken_back():
     jobs.drawn("daily.a", trial, 24, 2.0, first=50)
     _, steps = after(state, jobs.evidence(74), look="three")
     assert steps == [("end", "GAIN_LOST")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after_it", "is_doubted"), [(0.5, 0.65, True), (0.1, 0.13, False)]
+)
+def test_a_gain_is_doubted_only_where_a_good_part_of_it_may_be_lost(before, after_it, is_doubted):
+    """Runs that take a third longer leave most of what a policy gains that saves nine tenths."""
+    jobs, state, trial = promoted(before)
+    jobs.drawn("daily.a", trial, 20, before, first=30)
+    jobs.drawn("daily.a", trial, 8, after_it, first=50)
+    _, steps = after(state, jobs.evidence(58), look="two")
+    assert steps == [("share", "GAIN_DOUBTED")] * is_doubted
 
 
 def test_a_team_s_policy_at_the_point_ends_the_trial_and_allows_no_other():
