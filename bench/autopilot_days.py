@@ -9,6 +9,7 @@ would take most of one. It may be ended and started again: it goes on with the n
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import statistics
 import time
@@ -21,6 +22,7 @@ from typing import Any
 from click.testing import CliRunner
 from rich.console import Console
 
+import kept_jvm
 import submitting
 import tpcds
 from aqepilot import catalog, control, read_log
@@ -47,6 +49,7 @@ PARTITIONS = {"hot_key": "8", "tiny_tasks": "200"}
 FEW_PARTITIONS = "4"
 # Of jobs whose rows wait. With more, the Python workers take longer to start than the rows wait.
 SLOTS = 8
+_JOBS_MEMORY, _COMMANDS_MEMORY = "8g", "4g"
 _FIRST = datetime(2026, 10, 1, 6, tzinfo=timezone.utc)
 _FACTS = "asked"
 console = Console(stderr=True, highlight=False)
@@ -64,6 +67,12 @@ def measure(days: int, scale: float, folder: Path = FOLDER) -> dict[str, Any]:
         ``runs``, the milliseconds of tasks and of cores of each run of each job; ``trials``,
         what `aqepilot autopilot status` says.
     """
+    # Spark keeps what is left of each of hundreds of stopped contexts, and collects it again and
+    # again where the heap is small.
+    kept_jvm.MEMORY = _JOBS_MEMORY
+    os.environ.setdefault(
+        "PYSPARK_SUBMIT_ARGS", f"--driver-memory {_COMMANDS_MEMORY} pyspark-shell"
+    )
     folder = folder.absolute()
     for name in ("logs", "state", "events"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -156,7 +165,6 @@ def _run(folder: Path, date: datetime, file: Path, scale: float) -> None:
         JOB.read_text("utf-8"),
         conf=conf,
         job_words=[str(tpcds.files(scale)), str(folder / "tables"), str(day_file)],
-        memory="3g",
         quick=False,
         env=turns.environment(),
         timeout_s=3600,
@@ -174,7 +182,7 @@ def _command(*words: str) -> str:
 def _aqepilot(*words: str) -> str:
     run = CliRunner().invoke(main, words)
     if run.exit_code:
-        raise SystemExit(f"aqepilot {' '.join(words)}:\n{run.output[-3000:]}\n{run.exception!r}")
+        raise SystemExit(f"aqepilot {' '.join(words)}:\n{run.output[-3000:]}\n{run.exception}")
     return run.stdout
 
 

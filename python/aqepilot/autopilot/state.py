@@ -82,7 +82,12 @@ class Candidate(BaseModel):
         )
 
     def untried(self, trials: Iterable[Trial]) -> Candidate | None:
-        """Returns the same for the queries that no trial of these texts was for; null for none."""
+        """Returns the same for those of its queries that no trial of its texts was for.
+
+        Null where there are none; itself where its text names the queries.
+        """
+        if not self.fingerprints:
+            return self
         tried = {
             query
             for trial in trials
@@ -90,9 +95,7 @@ class Candidate(BaseModel):
             for query in trial.candidate.fingerprints
         }
         left = tuple(one for one in self.fingerprints if one not in tried)
-        if self.fingerprints and not left:
-            return None
-        return self.model_copy(update={"fingerprints": left})
+        return self.model_copy(update={"fingerprints": left}) if left else None
 
 
 @lru_cache(100_000)

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from aqepilot.analysis.experiment.guards import BROKEN
 from aqepilot.analysis.intervals import percent
 from aqepilot.autopilot import learned
+from aqepilot.autopilot.budget import HOUR_MS, Budget
 from aqepilot.autopilot.definition import Definition
 from aqepilot.autopilot.evidence import Evidence, Figured, Measured
 from aqepilot.autopilot.state import PREFIX, Candidate, Event, Figures, State, Step, Trial
@@ -27,12 +28,7 @@ _TREATED_RUNS = 1
 _FEW = 8
 _DOUBT_SHARE = 50.0
 _DOUBT_DAYS = 12
-# What a trial that turns out bad may cost before that is seen: half of its treated time more, of
-# so many days.
-_AT_RISK = 0.5
-_AT_RISK_DAYS = 5
 _MOST_OF_BUDGET = 0.05
-_HOUR = 3_600_000
 
 
 class Steps:
@@ -67,6 +63,9 @@ class Steps:
             if trial.phase != "shadow" and (one := self._figured.measure(trial.experiment)):
                 self._measured[trial.id] = one
         self._events: list[Event] = []
+        self._budget = Budget(
+            definition, state, evidence, self._figured, self._measured, self._events
+        )
         self._done: set[str] = set()
 
     def decide(self, candidates: Iterable[Candidate]) -> list[Event]:
@@ -132,24 +131,24 @@ class Steps:
 
         No trial by itself may cost more than a part of it.
         """
-        spent = self._spent_ms()
-        budget = self._definition.harm_hours * _HOUR
+        spent = self._budget.spent_ms()
+        budget = self._definition.harm_hours * HOUR_MS
         worst = sorted(
             (trial for trial in self._state.open if trial.id not in self._done),
-            key=self._saved_ms,
+            key=self._budget.saved_ms,
         )
         for trial in worst:
-            is_dear = -self._saved_ms(trial) > _MOST_OF_BUDGET * budget
-            if (spent <= budget and not is_dear) or self._saved_ms(trial) >= 0:
+            is_dear = -self._budget.saved_ms(trial) > _MOST_OF_BUDGET * budget
+            if (spent <= budget and not is_dear) or self._budget.saved_ms(trial) >= 0:
                 break
             if trial.is_pinned:
                 continue
-            own = -self._saved_ms(trial) / _HOUR
-            whole = f"all trials cost {spent / _HOUR:.1f} of {budget / _HOUR:.1f}"
+            own = -self._budget.saved_ms(trial) / HOUR_MS
+            whole = f"all trials cost {spent / HOUR_MS:.1f} of {budget / HOUR_MS:.1f}"
             detail = f"It cost {own:.1f} hours, and {whole}."
             self._step(trial, "end", "BUDGET_SPENT", detail)
             # What it has cost stays; what it would cost further is saved.
-            spent -= self._at_risk_ms(trial.job, trial.share, trial)
+            spent -= self._budget.at_risk_ms(trial.job, trial.share, trial)
 
     def _watch(self, trial: Trial) -> None:
         """Widens the hold-out of what may have become slower, and narrows it again.
@@ -244,10 +243,10 @@ class Steps:
             return
         if higher[0] > 50 and measured.gain_log_e < _SHOWN:
             return
-        more = self._at_risk_ms(trial.job, higher[0], trial) - self._at_risk_ms(
+        more = self._budget.at_risk_ms(trial.job, higher[0], trial) - self._budget.at_risk_ms(
             trial.job, trial.share, trial
         )
-        if self._has_room(more):
+        if self._budget.has_room(more):
             self._step(trial, "share", "RAMP", self._words(measured), higher[0])
 
     def _leave_shadow(self, trial: Trial) -> None:
@@ -259,7 +258,7 @@ class Steps:
             self._step(trial, "end", "SHADOW_SILENT", f"In {shadow.runs} runs.")
         elif shadow and shadow.runs >= self._definition.shadow_runs:
             share = self._definition.ramp[0]
-            if self._has_room(self._at_risk_ms(trial.job, share, trial)):
+            if self._budget.has_room(self._budget.at_risk_ms(trial.job, share, trial)):
                 detail = f"{shadow.answers} answers in {shadow.runs} runs."
                 self._step(trial, "start", "SHADOW_WELL", detail, share)
         elif days >= self._definition.most_days:
@@ -275,13 +274,13 @@ class Steps:
         jobs |= {self._state.trials[e.trial].job for e in self._events if e.trial}
         room = self._definition.at_once - len(busy)
         share = self._definition.ramp[0]
-        waiting = sum(self._at_risk_ms(t.job, share) for t in busy if t.phase == "shadow")
+        waiting = sum(self._budget.at_risk_ms(t.job, share) for t in busy if t.phase == "shadow")
         rows = learned.table(self._state.trials.values())
         for candidate in learned.order(self._fresh(candidates), rows):
             if room <= 0:
                 break
-            risk = self._at_risk_ms(candidate.job, share)
-            if candidate.job not in jobs and self._has_room(waiting + risk):
+            risk = self._budget.at_risk_ms(candidate.job, share)
+            if candidate.job not in jobs and self._budget.has_room(waiting + risk):
                 waiting += risk
                 jobs.add(candidate.job)
                 room -= 1
@@ -298,15 +297,12 @@ class Steps:
     def _fresh(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
         for listed in candidates:
             try:
+                candidate = listed.untried(self._state.trials.values())
                 points = listed.points
             except AqePilotError:
                 continue
-            candidate = listed
-            if listed.fingerprints:
-                left = listed.untried(self._state.trials.values())
-                if left is None:
-                    continue
-                candidate = left
+            if candidate is None:
+                continue
             taken = {
                 point
                 for team in self._evidence.teams.get(candidate.job, ())
@@ -315,40 +311,6 @@ class Steps:
             allowed = points and self._definition.may(candidate.job, points)
             if allowed and not taken & set(points) and candidate.id not in self._state.trials:
                 yield candidate
-
-    def _saved_ms(self, trial: Trial) -> float:
-        measured = self._measured.get(trial.id)
-        return measured.saved_ms if measured else 0.0
-
-    def _spent_ms(self) -> float:
-        """What trials cost in the days of the budget, in milliseconds of the metric."""
-        since = self._evidence.day - self._definition.harm_days
-        spent = 0.0
-        for trial in self._state.trials.values():
-            if trial.ended is None:
-                spent += trial.harm_ms + max(-self._saved_ms(trial), 0.0)
-            elif trial.ended >= since:
-                spent += trial.harm_ms
-        return spent
-
-    def _at_risk_ms(self, job: str, share: float, trial: Trial | None = None) -> float:
-        daily = self._figured.ms_per_day.get(job, 0.0)
-        measured = self._measured.get(trial.id) if trial else None
-        # The more evidence there is of a gain, the less is at risk.
-        doubt = math.exp(-max(measured.gain_log_e, 0.0)) if measured else 1.0
-        return _AT_RISK * _AT_RISK_DAYS * daily * share / 100 * doubt
-
-    def _has_room(self, more: float) -> bool:
-        """Whether the budget covers one more risk beside what is spent and those there are."""
-        shares = {t.id: t.share for t in self._state.open if t.phase == "experiment"}
-        for event in self._events:
-            if event.step in ("end", "promote"):
-                shares.pop(event.trial, None)
-            elif event.step == "start" or event.trial in shares:
-                shares[event.trial] = event.share or 0.0
-        trials = self._state.trials
-        risks = sum(self._at_risk_ms(trials[t].job, s, trials[t]) for t, s in shares.items())
-        return self._spent_ms() + risks + more <= self._definition.harm_hours * _HOUR
 
     def _step(
         self, trial: Trial, step: Step, reason: str, detail: str = "", share: float | None = None

@@ -22,6 +22,7 @@ from aqepilot.cli.options import (
     reports_errors,
     table,
     top,
+    write_policies,
 )
 
 
@@ -199,14 +200,11 @@ def suggest(
     """
     from aqepilot import read_log
     from aqepilot.analysis import findings, suggestions
-    from aqepilot.policies import Policy
 
     with log_session(logs, master, "aqepilot suggest") as spark:
         suggested = read_log(spark, logs).suggest(top)
     if folder:
-        folder.mkdir(parents=True, exist_ok=True)
-        for text in (one.policy for one in suggested if one.policy):
-            (folder / f"{Policy.from_toml(text).name}.toml").write_text(text, "utf-8")
+        write_policies(folder, ((one.policy, one.kind) for one in suggested if one.policy))
     if as_json:
         click.echo(json.dumps([one._asdict() for one in suggested], indent=2))
         return

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from aqepilot.errors import AqePilotError, Problem, first_line
+from aqepilot.policies import Policy
 from aqepilot.texts import visible
 
 if TYPE_CHECKING:
@@ -176,6 +177,20 @@ def _is_little(logs: Iterable[str]) -> bool:
             if total > _LITTLE_BYTES:
                 return False
     return True
+
+
+def write_policies(folder: Path, policies: Iterable[tuple[str, str]]) -> None:
+    """Writes policy files into a folder, each under its policy's name, and says so.
+
+    Args:
+        folder: Made where it is not there.
+        policies: The text of each, and what to say of it beside its file's name.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for text, what in policies:
+        path = folder / f"{Policy.from_toml(text).name}.toml"
+        path.write_text(text, "utf-8")
+        click.echo(f"{path}: {what}", err=True)
 
 
 def console() -> Console:

@@ -24,6 +24,7 @@ from aqepilot.cli.options import (
     reports_errors,
     setting,
     top,
+    write_policies,
 )
 
 if TYPE_CHECKING:
@@ -122,12 +123,8 @@ def _query(text: str) -> str | int:
 
 
 def _write(pinned: Sequence[Pinned], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for one in pinned:
-        if one.policy:
-            path = folder / f"{one.name}.toml"
-            path.write_text(one.policy, "utf-8")
-            click.echo(f"{path}: {texts.plural(len(one.pins), 'pin')}", err=True)
+    made = ((one.policy, texts.plural(len(one.pins), "pin")) for one in pinned if one.policy)
+    write_policies(folder, made)
 
 
 @click.command(

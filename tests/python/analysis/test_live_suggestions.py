@@ -323,6 +323,7 @@ def test_the_command(
     assert "2. A join whose keys are uneven: " in shown.stdout
     files = sorted(path.name for path in tmp_path.glob("*.toml"))
     assert len(files) == 2
+    assert all(str(tmp_path / name) in shown.stderr for name in files)
     assert all(Policy.from_file(tmp_path / name).mode == "shadow" for name in files)
     every = command_line("suggest", "--log", "x", "--top", "100", "--write", tmp_path / "all")
     assert "All work before a coalesce in few tasks: " in every.stdout
