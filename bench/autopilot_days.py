@@ -36,7 +36,7 @@ from bench.fleet import move
 from bench.shapes import SHAPES
 
 JOB = Path(__file__).parent / "jobs" / "autopilot.py"
-JOBS, DAYS = 20, 20
+JOBS = 20
 # Of 20 jobs few have a trouble. The fewer experiments share the error rate, the sooner each ends.
 EXPERIMENTS = 6
 # So many first days are before the first experiment, and as many last ones are compared with them.
@@ -59,7 +59,7 @@ def measure(days: int, scale: float, folder: Path = FOLDER) -> dict[str, Any]:
     """Runs some more days, and takes a look after each.
 
     Args:
-        days: How many more, up to `DAYS` in all.
+        days: How many more.
         scale: Scale factor of TPC-DS.
         folder: Where the days are kept.
 
@@ -82,7 +82,7 @@ def measure(days: int, scale: float, folder: Path = FOLDER) -> dict[str, Any]:
     file.write_text(_definition(folder, rules), encoding="utf-8")
     done = folder / "days.json"
     dates: list[str] = json.loads(done.read_text()) if done.exists() else []
-    for number in range(len(dates), min(len(dates) + days, DAYS)):
+    for number in range(len(dates), len(dates) + days):
         date = _FIRST + timedelta(days=number)
         begun = time.time()
         _run(folder, date, file, scale)
