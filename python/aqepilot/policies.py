@@ -45,11 +45,8 @@ def when_query(fingerprints: Sequence[str]) -> str:
     ("query.fingerprint = 'ab'", "query.fingerprint IN ('ab', 'cd')")
     """
     listed = ", ".join(map(sql_text, fingerprints))
-    return (
-        f"query.fingerprint = {listed}"
-        if len(fingerprints) == 1
-        else (f"query.fingerprint IN ({listed})")
-    )
+    is_one = len(fingerprints) == 1
+    return f"query.fingerprint {f'= {listed}' if is_one else f'IN ({listed})'}"
 
 
 def sql_text(value: str) -> str:
