@@ -16,7 +16,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from aqepilot.errors import AqePilotError, Problem, first_line
-from aqepilot.policies import Policy
 from aqepilot.texts import visible
 
 if TYPE_CHECKING:
@@ -186,6 +185,9 @@ def write_policies(folder: Path, policies: Iterable[tuple[str, str]]) -> None:
         folder: Made where it is not there.
         policies: The text of each, and what to say of it beside its file's name.
     """
+    # Most commands do without, and start in half of the time.
+    from aqepilot.policies import Policy
+
     folder.mkdir(parents=True, exist_ok=True)
     for text, what in policies:
         path = folder / f"{Policy.from_toml(text).name}.toml"
