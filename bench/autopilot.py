@@ -26,10 +26,11 @@ import numpy as np
 from aqepilot import control
 from aqepilot.analysis.experiment.runs import Runs
 from aqepilot.autopilot.autopilot import Autopilot
+from aqepilot.autopilot.candidate import Candidate
 from aqepilot.autopilot.definition import Definition
 from aqepilot.autopilot.evidence import Evidence, Shadow, names
 from aqepilot.autopilot.journal import LIVE
-from aqepilot.autopilot.state import Candidate, State
+from aqepilot.autopilot.state import State
 from aqepilot.experiment.assignment import arm_of, bucket, parse_arms
 from aqepilot.policies import PREFIX
 from bench import repeated

@@ -9,9 +9,9 @@ import numpy as np
 
 from aqepilot.analysis.experiment.runs import Runs
 from aqepilot.autopilot.autopilot import Autopilot
+from aqepilot.autopilot.candidate import Candidate
 from aqepilot.autopilot.definition import Definition
 from aqepilot.autopilot.evidence import Evidence, names
-from aqepilot.autopilot.state import Candidate
 
 AT = datetime(2026, 12, 1, tzinfo=timezone.utc)
 

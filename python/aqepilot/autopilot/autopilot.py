@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 
+from aqepilot.autopilot.candidate import Candidate
 from aqepilot.autopilot.definition import Definition
 from aqepilot.autopilot.delivery import deliver
 from aqepilot.autopilot.evidence import Evidence, Measured
 from aqepilot.autopilot.journal import Journal, MovedError
 from aqepilot.autopilot.names import Action
-from aqepilot.autopilot.state import ALL, Candidate, Event, Figures, State, Trial
+from aqepilot.autopilot.state import ALL, Event, Figures, State, Trial
 from aqepilot.autopilot.steps import Steps
 from aqepilot.errors import AqePilotError, Problem, nearest
 

@@ -26,6 +26,9 @@ class Budget:
         figured: Its figures.
         measured: The figures of trials that have runs, by id.
         events: The steps of the look so far, which may grow.
+
+    Attributes:
+        whole_ms: How much it is, in milliseconds of the metric.
     """
 
     def __init__(
@@ -37,7 +40,8 @@ class Budget:
         measured: Mapping[str, Measured],
         events: Sequence[Event],
     ) -> None:
-        self._definition = definition
+        self._days = definition.harm_days
+        self.whole_ms = definition.harm_hours * HOUR_MS
         self._state = state
         self._day = evidence.day
         self._figured = figured
@@ -51,7 +55,7 @@ class Budget:
 
     def spent_ms(self) -> float:
         """Returns what trials cost in the days of the budget, in milliseconds of the metric."""
-        since = self._day - self._definition.harm_days
+        since = self._day - self._days
         spent = 0.0
         for trial in self._state.trials.values():
             if trial.ended is None:
@@ -83,4 +87,4 @@ class Budget:
                 shares[event.trial] = event.share or 0.0
         trials = self._state.trials
         risks = sum(self.at_risk_ms(trials[t].job, s, trials[t]) for t, s in shares.items())
-        return self.spent_ms() + risks + more <= self._definition.harm_hours * HOUR_MS
+        return self.spent_ms() + risks + more <= self.whole_ms

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from aqepilot import recipes
 from aqepilot.analysis import suggestions
 from aqepilot.analysis.replay import replay
+from aqepilot.autopilot.candidate import Candidate
 from aqepilot.autopilot.definition import Definition
 from aqepilot.autopilot.logs import Seen
-from aqepilot.autopilot.state import Candidate
 from aqepilot.errors import AqePilotError, Problem
 from aqepilot.eventlog.events import expr
 from aqepilot.policies import Policy, sql_text, when_query
@@ -89,14 +88,15 @@ def _suggested(seen: Seen, definition: Definition) -> Iterator[Candidate]:
 
     jobs = _jobs_of_queries(seen)
     days = max(1, seen.jobs.agg(functions.expr("count(DISTINCT floor(at))")).collect()[0][0])
-    made: dict[tuple[str, ...], Candidate] = {}
+    made: dict[tuple[object, ...], Candidate] = {}
     for one in suggestions.suggest(seen.log, definition.suggestions):
         if not one.policy:
             continue
         policy = Policy.from_toml(one.policy)
-        named = [one.fingerprint] if one.fingerprint else []
-        is_of_query = bool(named) and policy.when == when_query(named)
-        own = jobs.get(one.fingerprint or "") if named else None
+        own = jobs.get(one.fingerprint) if one.fingerprint else None
+        named = (one.fingerprint,) if one.fingerprint else ()
+        if named and policy.when != when_query(named):
+            named = ()
         for job in own or _named_by_application(policy, jobs.get("", ())):
             candidate = Candidate(
                 job=job,
@@ -104,12 +104,12 @@ def _suggested(seen: Seen, definition: Definition) -> Iterator[Candidate]:
                 recipe=one.kind,
                 source="suggest",
                 text=one.policy,
-                fingerprints=tuple(named) if is_of_query else (),
+                fingerprints=named,
                 evidence=" ".join(suggestions.sentences(one)),
                 stake_ms=one.stake_ms / days / len(own or [job]),
             )
-            when = "" if is_of_query else policy.when or ""
-            same = (job, one.kind, when, *chain(*sorted(candidate.texts.items())))
+            when = None if named else policy.when
+            same = (job, one.kind, when, frozenset(policy.points.items()))
             made[same] = made[same].also(candidate) if same in made else candidate
     yield from made.values()
 

@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from aqepilot.autopilot.state import Candidate, Trial
+from aqepilot.autopilot.candidate import Candidate
+from aqepilot.autopilot.state import Trial
 
 
 class Learned(NamedTuple):

@@ -10,9 +10,10 @@ from aqepilot.analysis.experiment.guards import BROKEN
 from aqepilot.analysis.intervals import percent
 from aqepilot.autopilot import learned
 from aqepilot.autopilot.budget import HOUR_MS, Budget
+from aqepilot.autopilot.candidate import Candidate
 from aqepilot.autopilot.definition import Definition
 from aqepilot.autopilot.evidence import Evidence, Figured, Measured
-from aqepilot.autopilot.state import PREFIX, Candidate, Event, Figures, State, Step, Trial
+from aqepilot.autopilot.state import PREFIX, Event, Figures, State, Step, Trial
 from aqepilot.errors import AqePilotError
 
 # An experiment that is ended says nothing wrong, so what ends it may be quick to do so.
@@ -132,7 +133,7 @@ class Steps:
         No trial by itself may cost more than a part of it.
         """
         spent = self._budget.spent_ms()
-        budget = self._definition.harm_hours * HOUR_MS
+        budget = self._budget.whole_ms
         worst = sorted(
             (trial for trial in self._state.open if trial.id not in self._done),
             key=self._budget.saved_ms,
@@ -297,7 +298,7 @@ class Steps:
     def _fresh(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
         for listed in candidates:
             try:
-                candidate = listed.untried(self._state.trials.values())
+                candidate = listed.untried(trial.candidate for trial in self._state.trials.values())
                 points = listed.points
             except AqePilotError:
                 continue
