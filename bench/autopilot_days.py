@@ -2,8 +2,9 @@
 
 Real are the queries, the drivers, the event logs, the command and its files: each day's runs are
 submitted with the settings that `aqepilot autopilot conf` prints for their job. Simulated are the
-days, as in `bench.fleet`. The JVMs of jobs and commands are kept from day to day, as their start
-would take most of one. It may be ended and started again: it goes on with the next day.
+days, as in `bench.fleet`. The jobs of a day have a JVM together, as the start of twenty would take
+most of one. No day has that of another: what is compiled and collected in it is then the same on
+each. It may be ended and started again: it goes on with the next day.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from typing import Any
 from click.testing import CliRunner
 from rich.console import Console
 
-import kept_jvm
 import submitting
 import tpcds
 from aqepilot import catalog, control, read_log
@@ -49,7 +49,11 @@ PARTITIONS = {"hot_key": "8", "tiny_tasks": "200"}
 FEW_PARTITIONS = "4"
 # Of jobs whose rows wait. With more, the Python workers take longer to start than the rows wait.
 SLOTS = 8
-_JOBS_MEMORY, _COMMANDS_MEMORY = "8g", "4g"
+# Spark keeps what is left of each stopped context, and collects it again and again where it has
+# less.
+_MEMORY = "4g"
+# Neither grows, so no run is stopped for that.
+_JVM = f"{submitting.SHORT_JVM} -Xms{_MEMORY} -XX:MetaspaceSize=512m"
 _FIRST = datetime(2026, 10, 1, 6, tzinfo=timezone.utc)
 _FACTS = "asked"
 console = Console(stderr=True, highlight=False)
@@ -67,12 +71,7 @@ def measure(days: int, scale: float, folder: Path = FOLDER) -> dict[str, Any]:
         ``runs``, the milliseconds of tasks and of cores of each run of each job; ``trials``,
         what `aqepilot autopilot status` says.
     """
-    # Spark keeps what is left of each of hundreds of stopped contexts, and collects it again and
-    # again where the heap is small.
-    kept_jvm.MEMORY = _JOBS_MEMORY
-    os.environ.setdefault(
-        "PYSPARK_SUBMIT_ARGS", f"--driver-memory {_COMMANDS_MEMORY} pyspark-shell"
-    )
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--driver-memory {_MEMORY} pyspark-shell")
     folder = folder.absolute()
     for name in ("logs", "state", "events"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -165,10 +164,10 @@ def _run(folder: Path, date: datetime, file: Path, scale: float) -> None:
         JOB.read_text("utf-8"),
         conf=conf,
         job_words=[str(tpcds.files(scale)), str(folder / "tables"), str(day_file)],
+        memory=_MEMORY,
         quick=False,
-        env=turns.environment(),
+        env=turns.environment() | {"SPARK_SUBMIT_OPTS": _JVM},
         timeout_s=3600,
-        own_jvm=False,
     )
     if done.returncode:
         raise SystemExit(f"the day of {date:%Y-%m-%d} failed:\n{done.stderr[-3000:]}")

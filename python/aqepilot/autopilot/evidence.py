@@ -135,6 +135,8 @@ class Figured:
         self._metric = metric
         self._known = {} if known is None else known
         names, number = numbered(evidence.experiment)
+        is_treated = evidence.runs.treated & evidence.runs.counted
+        self._treatment = np.where(is_treated, number + 1, 0)
         order = np.argsort(number, kind="stable")
         starts = np.searchsorted(number[order], np.arange(len(names) + 1))
         self._rows = {
@@ -151,8 +153,17 @@ class Figured:
 
     @cached_property
     def _rests(self) -> Floats:
+        """By how much each run is above what its job takes without the treatment."""
+        return self._above(self._treatment)
+
+    @cached_property
+    def _changes(self) -> Floats:
+        """By how much each run is above what its job takes, treated or not."""
+        return self._above(None)
+
+    def _above(self, treatment: Any) -> Floats:
         runs = self._evidence.runs
-        rests = rests_of(runs, runs.metrics[self._metric])
+        rests = rests_of(runs, runs.metrics[self._metric], treatment=treatment)
         return rests - _around(rests, runs.ended)
 
     @cached_property
@@ -224,7 +235,7 @@ class Figured:
                 evidence.experiment[rows], evidence.runs.treated[rows], strict=True
             )
         ]
-        rests = self._rests[rows[~np.array(is_control, dtype=bool)]]
+        rests = self._changes[rows[~np.array(is_control, dtype=bool)]]
         if len(rests) < 2 * _NEWEST:
             return False
         clipped = np.clip(rests, -_CLIP, _CLIP)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # A unit that took more than so many times longer or shorter than expected counts as that.
 CLIPPED_AT = 2.0
 _MOST = math.log(CLIPPED_AT)
+# A unit says no more than that of a treatment.
+_LARGEST_EFFECT = math.log(8.0)
 _RIDGE = 1.0
 _WEEKDAYS = 7
 # After as many runs a job's past is trusted.
@@ -36,12 +38,15 @@ class Units(NamedTuple):
         job: Number of the job, from 0 on.
         y: Outcome on the log scale; NaN for a unit without one.
         input: Logarithm of the bytes read; NaN where that is not known.
+        treatment: Number of the treatment that was in force, from 1 on; 0 for none. Null for none
+            in all units.
     """
 
     day: Ints
     job: Ints
     y: Floats
     input: Floats
+    treatment: Ints | None = None
 
 
 def surprises(units: Units) -> Floats:
@@ -49,7 +54,8 @@ def surprises(units: Units) -> Floats:
 
     Expected is the mean of the job's past, corrected by how much the input differs from the job's
     usual, by how the last run went, and by the weekday: coefficients are fitted to all runs of the
-    days before.
+    days before. It is what is expected without a treatment. What the treated units of the days
+    before were above it, on average, is taken from a treated unit before the job's past has it.
 
     Returns:
         Infinity for a unit without an outcome; 0 for a job's first run, of which nothing can be
@@ -58,19 +64,39 @@ def surprises(units: Units) -> Floats:
     n = len(units.day)
     jobs = int(units.job.max()) + 1 if n else 0
     rests = np.zeros(n)
-    past = _Past(jobs)
+    treatment = np.zeros(n, dtype=np.int64) if units.treatment is None else units.treatment
+    past, effects = _Past(jobs), _Effects(int(treatment.max()) + 1 if n else 1)
     starts = np.flatnonzero(np.diff(units.day, prepend=units.day[:1] - 1)).tolist()
     for start, end in zip(starts, [*starts, n][1:], strict=True):
         rows = slice(start, end)
         job, y, size = units.job[rows], units.y[rows], units.input[rows]
+        own = treatment[rows]
         expected, features = past.expect(job, size, int(units.day[start]))
         above = np.where(np.isnan(y), math.inf, y - expected)
         runs = past.runs[job]
         rests[rows] = np.where(runs > 0, above, 0)
         # One stalled run must not be what is expected of the next; of a new job it is all there is.
-        clipped = expected + np.clip(above, -_MOST, _MOST)
-        past.learn(job, np.where((runs < _SURE) & ~np.isnan(y), y, clipped), size, features)
+        clipped = expected + np.clip(above - effects.mean[own], -_MOST, _MOST)
+        is_new = (runs < _SURE) & ~np.isnan(y) & (own == 0)
+        past.learn(job, np.where(is_new, y, clipped), size, features)
+        says = (own > 0) & (runs > 0) & ~np.isnan(y)
+        effects.learn(own[says], above[says])
     return rests
+
+
+class _Effects:
+    """What the units of each treatment were above what was expected, with one more unit at 0."""
+
+    def __init__(self, treatments: int) -> None:
+        self.mean = np.zeros(treatments)
+        self._units = np.ones(treatments)
+
+    def learn(self, treatment: Ints, above: Floats) -> None:
+        units = np.bincount(treatment, minlength=len(self.mean))
+        bounded = np.clip(above, -_LARGEST_EFFECT, _LARGEST_EFFECT)
+        sums = np.bincount(treatment, bounded, len(self.mean))
+        self.mean = (self.mean * self._units + sums) / (self._units + units)
+        self._units += units
 
 
 class _Past:

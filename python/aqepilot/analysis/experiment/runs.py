@@ -63,13 +63,17 @@ def numbered(names: Texts) -> tuple[list[str], Ints]:
     return list(known), np.array(number, dtype=np.int64)
 
 
-def rests_of(runs: Runs, values: Floats, job: Ints | None = None) -> Floats:
+def rests_of(
+    runs: Runs, values: Floats, job: Ints | None = None, treatment: Ints | None = None
+) -> Floats:
     """Returns what is left of each run when what was to be expected of it is taken away.
 
     Args:
         runs: The runs.
         values: A metric of them.
         job: Numbers of their jobs; null to number them here.
+        treatment: As in `adjustment.Units`. Null to expect of a run what the job took with and
+            without.
 
     Returns:
         Infinity for a run that failed, 0 for one that had no query.
@@ -83,5 +87,7 @@ def rests_of(runs: Runs, values: Floats, job: Ints | None = None) -> Floats:
     day = np.floor(runs.ended).astype(np.int64)
     says = runs.failed | ~np.isnan(values)
     rests = np.zeros(len(values))
-    rests[says] = adjustment.surprises(adjustment.Units(day[says], job[says], y[says], size[says]))
+    own = None if treatment is None else treatment[says]
+    units = adjustment.Units(day[says], job[says], y[says], size[says], own)
+    rests[says] = adjustment.surprises(units)
     return rests

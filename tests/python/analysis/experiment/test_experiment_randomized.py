@@ -156,6 +156,22 @@ def test_a_run_without_an_outcome_is_infinitely_surprising_and_forgotten_soon() 
     assert np.abs(surprises[21:]).max() < 0.2
 
 
+def test_what_is_expected_is_without_the_treatment_however_long_it_is_in_force() -> None:
+    generator = np.random.default_rng(3)
+    day, zeros = np.arange(80), np.zeros(80, dtype=np.int64)
+    # One treatment is in force in two runs of three; then another one, without an effect.
+    treatment = np.where(day < 20, 0, np.where(day < 50, 1, 2)) * (day % 3 > 0)
+    y = 8 + generator.normal(0, 0.05, 80) - 0.5 * (treatment == 1)
+    y[day == 4] = y[day == 25] = np.nan
+    surprises = adjustment.surprises(Units(day, zeros, y, np.full(80, np.nan), treatment))
+    surprises = np.where(np.isfinite(surprises), surprises, np.nan)
+    for number, effect in ((0, 0.0), (1, -0.5), (2, 0.0)):
+        late = surprises[(treatment == number) & (day > 8)]
+        assert np.nanmean(late) == pytest.approx(effect, abs=0.1)
+    unaware = adjustment.surprises(Units(day, zeros, y, np.full(80, np.nan)))
+    assert unaware[49] > -0.3
+
+
 def test_groups_say_what_each_says_by_itself() -> None:
     generator = np.random.default_rng(1)
     n = 50_000
