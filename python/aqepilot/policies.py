@@ -55,7 +55,7 @@ def sql_text(value: str) -> str:
     >>> print(sql_text("it's"))
     'it\'s'
     """
-    quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+    quoted = value.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\000")
     return f"'{quoted}'"
 
 
@@ -201,6 +201,34 @@ class Policy(BaseModel):
         return {f"{prefix}{point}": text for point, text in self.points.items()} | {
             f"{prefix}{key}": value for key, value in extras.items() if value is not None
         }
+
+    def to_toml(self, comment: str = "") -> str:
+        """Returns the policy as the text of a policy file.
+
+        Args:
+            comment: Lines at its top, without the ``#``.
+
+        >>> print(Policy(name="p", mode="shadow", skew_join="null").to_toml("Ours."))
+        # Ours.
+        name = "p"
+        mode = "shadow"
+        <BLANKLINE>
+        skew_join = '''
+        null
+        '''
+        <BLANKLINE>
+        """
+        plain = (
+            "".join(c if c.isprintable() else " " for c in line) for line in comment.splitlines()
+        )
+        lines = [f"# {line}".rstrip() for line in plain]
+        lines += [f"name = {toml.quoted(self.name)}"]
+        lines += [f"mode = {toml.quoted(self.mode)}"] if self.mode else []
+        lines += [f"expires = {self.expires.isoformat()}"] if self.expires else []
+        lines += [f"when = {toml.quoted(self.when)}"] if self.when else []
+        for point, text in self.points.items():
+            lines += ["", toml.assigned(point, text)]
+        return "\n".join(lines) + "\n"
 
     def revision(self, point: str) -> str:
         """Returns the revision that decisions at a point carry: a hash of its text and `when`.

@@ -32,6 +32,8 @@ _STRING = re.compile(
 )
 _BLANK = re.compile(r"(?:\s+|#[^\n]*)*")
 _FOLD = re.compile(r"\\[ \t]*\n\s*")
+# What stands in no string without escapes, or becomes another line end there.
+_NOT_LITERAL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|.)")
 
 
@@ -98,7 +100,9 @@ def assigned(key: str, text: str) -> str:
     NULL
     '''
     """
-    return f"{key} = {quoted(text)}" if "'''" in text else f"{key} = '''\n{text}\n'''"
+    if "'''" in text or _NOT_LITERAL.search(text):
+        return f"{key} = {quoted(text)}"
+    return f"{key} = '''\n{text}\n'''"
 
 
 class Place(NamedTuple):

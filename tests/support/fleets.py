@@ -11,7 +11,9 @@ from aqepilot.analysis.experiment.runs import Runs
 from aqepilot.autopilot.autopilot import Autopilot
 from aqepilot.autopilot.candidate import Candidate
 from aqepilot.autopilot.definition import Definition
-from aqepilot.autopilot.evidence import Evidence, names
+from aqepilot.autopilot.evidence import Evidence, Shadow, names
+from aqepilot.autopilot.state import State
+from aqepilot.autopilot.steps import Steps
 
 AT = datetime(2026, 12, 1, tzinfo=timezone.utc)
 
@@ -86,3 +88,31 @@ def pilot(tmp_path, **more):
             | more
         )
     )
+
+
+def after(state, evidence, candidates=(), may=None, look="one"):
+    """The state after a look, and its steps with their reasons."""
+    events = Steps(may or definition(), state, evidence, look, AT).decide(candidates)
+    return state.after(events), [(e.step, e.reason) for e in events if e.trial]
+
+
+def in_experiment(jobs=None, share=25.0):
+    """A state with a trial whose experiment began on day 0."""
+    jobs = jobs or Jobs()
+    jobs.past("daily.a")
+    state, _ = after(State(), jobs.evidence(0), [candidate()])
+    (trial,) = state.open
+    shadows = {trial.name: Shadow(1, 3, 0)}
+    state, steps = after(state, jobs.evidence(0, shadows=shadows))
+    assert steps == [("start", "SHADOW_WELL")]
+    (trial,) = state.open
+    return jobs, state, trial
+
+
+def promoted(effect=0.5):
+    """A state with a trial that was promoted on day 30."""
+    jobs, state, trial = in_experiment()
+    jobs.drawn("daily.a", trial, 30, effect)
+    state, steps = after(state, jobs.evidence(30))
+    assert steps == [("promote", "GAIN_SHOWN")]
+    return jobs, state, state.open[0]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from aqepilot.analysis.suggestions import Suggestions
     from aqepilot.analysis.upgrade import Upgrade
     from aqepilot.history import Pack
+    from aqepilot.policies import Mode
     from aqepilot.session_policies import PolicyLike
 
 
@@ -255,7 +256,7 @@ class Log(Frames):
         app_id: str | None = None,
         also: Sequence[str] = (),
         name: str | None = None,
-        mode: str | None = None,
+        mode: Mode | None = None,
         days: int | None = 30,
     ) -> Pinned:
         """Makes a policy of what a run of a query decided, so that its next runs have its plan.

@@ -71,15 +71,7 @@ def _put(path: Path, text: str) -> None:
 
 def _policy(trial: Trial) -> str:
     policy = trial.policy("shadow" if trial.phase == "shadow" else "enforce")
-    lines = [f"# {_plain(line)}" for line in trial.candidate.why.splitlines()]
-    lines += [
-        f"name = {toml.quoted(policy.name)}",
-        f"mode = {toml.quoted(policy.mode or 'enforce')}",
-    ]
-    if policy.when:
-        lines.append(f"when = {toml.quoted(policy.when)}")
-    lines += [toml.assigned(point, text) for point, text in policy.points.items()]
-    return "\n".join(lines) + "\n"
+    return policy.to_toml("\n".join(_plain(line) for line in trial.candidate.why.splitlines()))
 
 
 def _experiment(drawn: Experiment) -> str:

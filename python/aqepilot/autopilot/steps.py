@@ -13,6 +13,7 @@ from aqepilot.autopilot.budget import HOUR_MS, Budget
 from aqepilot.autopilot.candidate import Candidate
 from aqepilot.autopilot.definition import Definition
 from aqepilot.autopilot.evidence import Evidence, Figured, Measured
+from aqepilot.autopilot.promotion import promotable
 from aqepilot.autopilot.state import PREFIX, Event, Figures, State, Step, Trial
 from aqepilot.errors import AqePilotError
 
@@ -181,36 +182,14 @@ class Steps:
                 self._step(trial, "share", "GAIN_DOUBTED", detail, min(_DOUBT_SHARE, kept))
 
     def _promote(self) -> None:
-        """Promotes what has enough evidence among all experiments that there ever were.
-
-        Each experiment has a weight, and all weights are 1 together at most. What is promoted has
-        an e-value of 1 / (rate * weight * promotions) at least, with all promotions so far and
-        those of this look: so of all promotions, a share of `rate` at most is wrong, on average.
-
-        Source: Wang and Ramdas, "False discovery rate control with e-values", 2022: the proof
-        holds for any set in which each e-value is that large, and for e-processes that are stopped.
-        """
-        ready: list[tuple[float, Trial, Measured]] = []
-        for trial in self._free("experiment"):
-            measured = self._measured.get(trial.id)
-            least = math.log1p(-self._definition.least_effect / 100)
-            if measured and measured.effect is not None and measured.effect <= least:
-                ready.append((measured.gain_log_e - self._needed(trial), trial, measured))
-        ready.sort(key=lambda one: -one[0])
-        before = self._state.promoted
-        enough = max(
-            (k for k, one in enumerate(ready, 1) if one[0] >= -math.log(before + k)), default=0
+        ready = promotable(
+            self._free("experiment"), self._measured, self._definition, self._state.promoted
         )
-        for _, trial, measured in ready[:enough]:
+        for trial in ready:
+            measured = self._measured[trial.id]
             detail = f"{percent(measured.effect or 0.0)} in {sum(measured.exposed)} runs."
             share = 100 - self._definition.hold_out
             self._step(trial, "promote", "GAIN_SHOWN", detail, share)
-
-    def _needed(self, trial: Trial) -> float:
-        """What the logarithm of its e-value needs, were it the only promotion."""
-        epoch = (trial.number or 0) // self._definition.experiments
-        log_weight = -(1 + epoch) * math.log(2) - math.log(self._definition.experiments)
-        return -math.log(self._definition.false_promotions) - log_weight
 
     def _go_on(self, trial: Trial) -> None:
         measured = self._measured.get(trial.id)

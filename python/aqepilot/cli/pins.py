@@ -29,6 +29,7 @@ from aqepilot.cli.options import (
 
 if TYPE_CHECKING:
     from aqepilot.analysis.pins.run import Pinned
+    from aqepilot.policies import Mode
 
 _CONDITIONS = ("worse", "changed", "harms")
 _DAYS = click.option(
@@ -84,7 +85,7 @@ def pin(
     queries: Sequence[str],
     app: str | None,
     also: Sequence[str],
-    mode: str | None,
+    mode: Mode | None,
     days: int,
     folder: Path | None,
     master: str | None,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import date
 
-from aqepilot import toml
 from aqepilot.pins.pin import Pin, texts
-from aqepilot.policies import when_query
+from aqepilot.policies import Mode, Policy, when_query
 
 
 def policy_text(
@@ -16,7 +14,7 @@ def policy_text(
     fingerprints: str | Sequence[str],
     pins: Iterable[Pin],
     *,
-    mode: str | None = None,
+    mode: Mode | None = None,
     expires: date | None = None,
     comment: str = "",
 ) -> str:
@@ -34,11 +32,6 @@ def policy_text(
         AqePilotError: Two pins of one decision answer otherwise, or an answer is none.
     """
     prints = [fingerprints] if isinstance(fingerprints, str) else list(fingerprints)
-    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
-    lines += [f"name = {json.dumps(name)}"]
-    lines += [f"mode = {json.dumps(mode)}"] if mode else []
-    lines += [f"expires = {expires.isoformat()}"] if expires else []
-    lines += [f"when = {json.dumps(when_query(prints))}"]
-    for point, text in texts(pins).items():
-        lines += ["", toml.assigned(point, text)]
-    return "\n".join(lines) + "\n"
+    when = when_query(prints)
+    made = Policy(name=name, mode=mode, when=when, expires=expires, points=texts(pins))
+    return made.to_toml(comment)

@@ -8,8 +8,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+import tiers
 from aqepilot.analysis.experiment.runs import Runs
 from aqepilot.autopilot.evidence import Evidence, Figured, names
+
+pytestmark = tiers.on("4.3")
 
 DRAWN, PAST, OTHERS = 8, 4, 12
 DAYS = PAST + DRAWN

@@ -50,6 +50,21 @@ def test_revision_follows_the_text_and_when_but_not_the_name():
     assert Policy(name="p", when="x", dynamic_join_selection="null").revision(POINT) != revision
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["'x' || \"y\"", "a\\b", "'''", "1\r\n2", "\x07\x7f", "\t1\n-- é\u2028x", "it ends with '"],
+)
+def test_what_is_written_as_a_file_is_read_as_the_same_policy(text):
+    policy = Policy(
+        name="p",
+        mode="shadow",
+        when=f"query.app_name = {text}",
+        expires="2027-01-31",
+        points={POINT: text, "skew_join": "null"},
+    )
+    assert Policy.from_toml(policy.to_toml(f"about\x07 {text}\n\nmore")) == policy
+
+
 def test_every_error_of_a_file_is_told_with_its_place():
     text = f'# c\nmode = "shadw"\n"when" = 3\n  whn = "x"\n{POINT} = " "\n'
     with pytest.raises(PolicyError) as caught:

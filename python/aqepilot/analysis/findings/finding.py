@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from aqepilot import recipes, toml
-from aqepilot.policies import sql_text, when_query
+from aqepilot import recipes
+from aqepilot.policies import Policy, sql_text, when_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -133,13 +132,7 @@ class Finding(ABC):
             when = f"query.app_name = {sql_text(self.runs.app_name or '')}"
         else:
             when = when_query([self.runs.fingerprint])
-        lines = [
-            f"# {self.title[0].upper()}{self.title[1:]}. Recorded only, until its mode "
-            'is "enforce".',
-            f"name = {json.dumps(name)}",
-            'mode = "shadow"',
-            f"when = {json.dumps(when, ensure_ascii=False)}",
-        ]
-        for each, own in {point: text, **also}.items():
-            lines += ["", toml.assigned(each, own.strip())]
-        return SuggestedPolicy(point, "\n".join(lines) + "\n")
+        title = f"{self.title[0].upper()}{self.title[1:]}."
+        comment = f'{title} Recorded only, until its mode is "enforce".'
+        made = Policy(name=name, mode="shadow", when=when, points={point: text, **also})
+        return SuggestedPolicy(point, made.to_toml(comment))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from aqepilot.eventlog.frames import Frames
+    from aqepilot.policies import Mode
 
 _JOIN_POINT = "join_selection"
 
@@ -85,7 +86,7 @@ def pin(
     app_id: str | None = None,
     also: Sequence[str] = (),
     name: str | None = None,
-    mode: str | None = None,
+    mode: Mode | None = None,
     days: int | None = 30,
 ) -> Pinned:
     """Pins a run. See `Log.pin`."""
@@ -101,7 +102,7 @@ def of_run(
     *,
     also: Sequence[str] = (),
     name: str | None = None,
-    mode: str | None = None,
+    mode: Mode | None = None,
     days: int | None = 30,
 ) -> Pinned:
     """Pins a run that is at hand.
