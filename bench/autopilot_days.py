@@ -47,6 +47,10 @@ TROUBLED = {"hot_key": 1.0, "tiny_tasks": 0.5, "small_files": 0.1}
 # Of a shuffle. With Spark's default, all queries of so little data have tiny blocks.
 PARTITIONS = {"hot_key": "8", "tiny_tasks": "200"}
 FEW_PARTITIONS = "4"
+# How often a job has its queries, as a dashboard does that is refreshed.
+TIMES = {"tiny_tasks": 3}
+# At a larger share there are fewer controls, so a run says less of the effect.
+SHARE = 50
 # Of jobs whose rows wait. With more, the Python workers take longer to start than the rows wait.
 SLOTS = 8
 # Spark keeps what is left of each stopped context, and collects it again and again where it has
@@ -103,7 +107,7 @@ def _definition(folder: Path, rules: Path) -> str:
         "deliver": "live",
         "control": str(rules),
         "metric": "core_ms",
-        "ramp": [50, 80],
+        "ramp": [SHARE],
         "experiments": EXPERIMENTS,
     }
     return "\n".join(["[autopilot]", *(f"{k} = {json.dumps(v)}" for k, v in keys.items()), ""])
@@ -117,7 +121,7 @@ def _applications(file: Path) -> list[dict[str, Any]]:
     for name, size in TROUBLED.items():
         shape = SHAPES[name]
         query, *_ = shape.queries.values()
-        made = _application(name, query.texts, file)
+        made = _application(name, [*query.texts] * TIMES.get(name, 1), file)
         slots = str(min(shape.slots, SLOTS))
         made["conf"] |= {"spark.master": f"local[{slots}]", **shape.conf, **shape.start}
         made["conf"]["spark.default.parallelism"] = slots
