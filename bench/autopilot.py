@@ -379,8 +379,8 @@ def measure(
     ]
 
 
-NOTHING = "each night, no policy helps"
-HEAD = ("figure", "each night", "each hour", NOTHING)
+NIGHTLY, HOURLY, NOTHING = KINDS = ("each night", "each hour", "no policy helps")
+HEAD = ("figure", *KINDS)
 _SHOWN: dict[str, Callable[[list[dict[str, Any]]], str]] = {
     "fleets": lambda rows: str(len(rows)),
     "policies that help": lambda rows: _sum(rows, "good"),
@@ -401,9 +401,8 @@ _SHOWN: dict[str, Callable[[list[dict[str, Any]]], str]] = {
 
 def table(figures: Mapping[str, list[dict[str, Any]]]) -> list[tuple[str, ...]]:
     """Returns the rows of a table with `HEAD`."""
-    kinds = HEAD[1:]
     return [
-        (what, *(shown(figures[kind]) if figures.get(kind) else "" for kind in kinds))
+        (what, *(shown(figures[kind]) if figures.get(kind) else "" for kind in KINDS))
         for what, shown in _SHOWN.items()
     ]
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 import tpcds
-from bench import first_query, history, recipes, runs, sizes, suggestions, tuning
+from bench import autopilot, first_query, history, recipes, runs, sizes, suggestions, tuning
 from bench.cases import CASES
 from bench.parts import DEFAULT, PARTS
 from bench.reported import JOBS
@@ -22,6 +22,7 @@ NAMES = list(
                 *first_query.JOBS,
                 *history.BENCHMARKS,
                 *tuning.NAMES,
+                *autopilot.KINDS,
             ),
         ]
     )
@@ -71,12 +72,6 @@ def read(description: str | None) -> argparse.Namespace:
         "--days", type=int, default=28, help="of the fleet and of drift (default 28)"
     )
     parser.add_argument("--fleets", type=int, default=5, help="of autopilot (default 5)")
-    parser.add_argument(
-        "--looks",
-        type=lambda text: [int(word) for word in _words(text)],
-        default=[1, 24],
-        help="of autopilot in a day: 1, 24 or both (default 1,24)",
-    )
     parser.add_argument("--seed", type=int, default=1, help="of autopilot (default 1)")
     parser.add_argument("--megabytes", type=int, default=1000, help="of the log (default 1000)")
     parser.add_argument(
@@ -103,8 +98,7 @@ def read(description: str | None) -> argparse.Namespace:
         type=_words,
         default=[],
         metavar="NAMES",
-        help="of ask, planning, sizes, recipes, shapes, suggestions and reported, these only: "
-        + ", ".join(NAMES),
+        help="of a part that has several, these only: " + ", ".join(NAMES),
     )
     parser.add_argument(
         "--sizes",

@@ -168,13 +168,10 @@ def _tune(name: str, options: Options) -> Any:
     return tuning.tuned(name, options.scale, *bounds, options.most, options.queries)
 
 
-_LOOKS = {"each night": 1, "each hour": 24, autopilot.NOTHING: 1}
-
-
 def _autopilot(name: str, options: Options) -> list[dict[str, Any]]:
     return autopilot.measure(
         options.fleets,
-        looks_per_day=_LOOKS[name],
+        looks_per_day=24 if name == autopilot.HOURLY else 1,
         seed=options.seed,
         of_nothing=name == autopilot.NOTHING,
     )
@@ -320,10 +317,7 @@ PARTS = {
         lambda figures, o: ui.tables(figures),
     ),
     "autopilot": Part(
-        lambda o: _each(
-            [name for name, looks in _LOOKS.items() if looks in o.looks],
-            lambda name: _autopilot(name, o),
-        ),
+        lambda o: _each(_chosen(autopilot.KINDS, o), lambda name: _autopilot(name, o)),
         lambda figures, o: [
             (
                 "The autopilot over simulated fleets of 200 daily jobs, 90 days",
