@@ -3,7 +3,7 @@
 import pytest
 
 from aqepilot import Policy, PolicyError
-from aqepilot.policies import as_policies
+from aqepilot.policies import as_policies, sql_text
 
 POINT = "dynamic_join_selection"
 GOOD = '''# ours
@@ -63,6 +63,10 @@ def test_what_is_written_as_a_file_is_read_as_the_same_policy(text):
         points={POINT: text, "skew_join": "null"},
     )
     assert Policy.from_toml(policy.to_toml(f"about\x07 {text}\n\nmore")) == policy
+
+
+def test_a_text_in_sql_may_have_any_character():
+    assert sql_text("it's\\ \0001") == r"'it\'s\\ \0001'"
 
 
 def test_every_error_of_a_file_is_told_with_its_place():
