@@ -70,8 +70,8 @@ def _put(path: Path, text: str) -> None:
 
 
 def _policy(trial: Trial) -> str:
-    policy = trial.policy("shadow" if trial.phase == "shadow" else "enforce")
-    return policy.to_toml("\n".join(_plain(line) for line in trial.candidate.why.splitlines()))
+    comment = "\n".join(_plain(line) for line in trial.candidate.why.splitlines())
+    return trial.policy().to_toml(comment)
 
 
 def _experiment(drawn: Experiment) -> str:

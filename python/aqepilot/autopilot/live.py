@@ -43,7 +43,7 @@ def settings(state: State, job: str) -> dict[str, str]:
 def _settings(own: list[Trial], job: str) -> dict[str, str]:
     conf: dict[str, str] = {}
     for trial in own:
-        conf |= trial.policy("shadow" if trial.phase == "shadow" else "enforce").to_conf()
+        conf |= trial.policy().to_conf()
     asked = [*teams(own), *_newest_first(own)]
     shadows = [trial for trial in own if trial.phase == "shadow"]
     drawn = active(own, job)

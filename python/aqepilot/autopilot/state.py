@@ -148,9 +148,9 @@ class Trial(BaseModel):
         """Whether it has ended."""
         return self.phase == "ended"
 
-    def policy(self, mode: Literal["shadow", "enforce"]) -> Policy:
-        """Returns the policy under the trial's own name."""
-        return self.candidate.policy(self.name, mode)
+    def policy(self) -> Policy:
+        """Returns the policy under the trial's own name, in the mode of its phase."""
+        return self.candidate.policy(self.name, "shadow" if self.phase == "shadow" else "enforce")
 
 
 class State(BaseModel):

@@ -163,7 +163,7 @@ def test_queries_of_a_job_that_have_the_same_are_one_candidate(spark: SparkSessi
     assert one.fingerprints == both
     assert one.why.endswith("2 queries of the job have the same.")
     tried = Trial(id=one.id, candidate=one)
-    assert tried.policy("enforce").when == f"query.fingerprint IN ('{both[0]}', '{both[1]}')"
+    assert tried.policy().when == f"query.fingerprint IN ('{both[0]}', '{both[1]}')"
     # What is seen of a third one later is tried for that one alone.
     later = one.also(one.model_copy(update={"fingerprints": ("ef" * 32,)}))
     left = later.untried([one])
